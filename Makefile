@@ -1,0 +1,50 @@
+# Every target sets up what it needs from nothing; `make` alone lists them.
+
+BIN := .venv/bin
+INSTALLED := .venv/.installed
+WORKERS ?= 2
+
+.PHONY: help demo test lint format bench soak pictures constraints java clean
+.DELETE_ON_ERROR:
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(INSTALLED) java ## run a pipeline, break it, see that the answers hold
+	$(BIN)/holdfast demo
+
+test: $(INSTALLED) java ## run every test; ARGS="-k name" passes options to pytest
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal $(ARGS)
+
+lint: $(INSTALLED) ## check style, formatting and types
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+format: $(INSTALLED) ## reformat the code and mend what ruff can mend
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+bench: $(INSTALLED) ## measure and check the claims; PART=name for one part
+	$(BIN)/python -m benchmarks $(PART)
+
+soak: $(INSTALLED) ## long fault campaigns; PART=name SEEDS=n MINUTES=m FIRST=seed; SEED=n replays one
+	$(BIN)/python -m soak $(PART) $(if $(SEEDS),--seeds $(SEEDS)) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(FIRST),--first $(FIRST)) $(if $(SEED),--seed $(SEED))
+
+pictures: $(INSTALLED) ## draw the pictures of docs/windows.md anew
+	$(BIN)/python scripts/draw-forests.py
+
+constraints: ## pin the newest dependencies that fit pyproject.toml and benchmarks/peers.in
+	scripts/refresh-constraints.sh
+
+clean: ## remove the environments and everything generated
+	rm -rf .venv .venv-peers .build demo-output dist .hypothesis .mypy_cache .pytest_cache .ruff_cache spark-warehouse metastore_db derby.log artifacts
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+java:
+	@scripts/require-java.sh
+
+$(INSTALLED): pyproject.toml constraints.txt scripts/create-venv.sh
+	scripts/create-venv.sh .venv
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[fast,dev]'
+	@touch $@

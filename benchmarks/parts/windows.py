@@ -1,0 +1,277 @@
+"""The window core: every algorithm, bulk eviction, many aggregates, many keys, in one run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.peers import run_peer
+from benchmarks.report import Report
+from benchmarks.timing import Alternative, Spread, Timings, measure
+from holdfast.windows import (
+    Amta,
+    Daba,
+    LogMta,
+    Monoid,
+    Recalculation,
+    ShardWindow,
+    TwoStacks,
+    policies,
+)
+from holdfast.windows import monoids as m
+from holdfast.windows.fast import FastAmta
+
+ALGORITHMS: dict[str, Callable[[Monoid[Any, Any, Any]], Any]] = {
+    "recalculation": Recalculation,
+    "two-stacks": TwoStacks,
+    "daba": Daba,
+    "log mta": LogMta,
+    "amta": Amta,
+    "amta, numba": FastAmta,
+}
+MONOIDS = {"sum": m.sum, "max": m.max}
+SIZES = (2**10, 2**16)
+BULK_WINDOW = 2**20
+BULK_SIZES = (1, 16, 256, 4_096, 65_536)
+DIMENSIONS = (1, 2, 5, 10, 20, 50)
+KEYS = (1, 100, 10_000)
+SERIES = np.random.default_rng(20261115).normal(20.0, 5.0, 2**21)
+"""Temperatures: the same values for every algorithm and peer."""
+
+
+def run(report: Report) -> None:
+    slides(report)
+    rolling_peers(report)
+    bulk_evictions(report)
+    many_aggregates(report)
+    many_keys(report)
+
+
+def slides(report: Report) -> None:
+    """Insert, evict one, ask for the result; the window is full before the clock starts."""
+    for monoid_name, monoid in MONOIDS.items():
+        for size in SIZES:
+            report.progress(f"sliding, {monoid_name} over {size:,}")
+            timings = measure(
+                [_sliding(name, make, monoid, size) for name, make in ALGORITHMS.items()],
+                repeats=7,
+            )
+            report.table(
+                f"one slide: {monoid_name}, window {size:,}",
+                ["algorithm", "slides/s", "lowest", "highest", "of two-stacks"],
+                [_row(timings, name, "two-stacks") for name in ALGORITHMS],
+            )
+            ratio = timings.ratio("amta, numba", "two-stacks")
+            report.claim(
+                f"numba AMTA, {monoid_name} over {size:,}",
+                ratio.median,
+                25,
+                "two-stacks in pure Python",
+                spread=ratio.range,
+                unit="x",
+            )
+
+
+def _sliding(
+    name: str,
+    make: Callable[[Monoid[Any, Any, Any]], Any],
+    monoid: Monoid[Any, Any, Any],
+    size: int,
+) -> Alternative:
+    # Enough slides to pass through the whole window (Two-Stacks' reversal included) except for
+    # recalculation, whose slide costs the window, and numba, whose slide costs next to nothing.
+    count = {"recalculation": 8, "amta, numba": 2**20}.get(name, 2**16)
+    values = SERIES[:count] if name == "amta, numba" else SERIES[:count].tolist()
+    window, policy = make(monoid), policies.last(size)
+    for value in SERIES[-size:].tolist():
+        window.insert(value)
+    return Alternative(name, lambda: window.roll(values, policy), operations=count)
+
+
+def rolling_peers(report: Report) -> None:
+    """The same rolling sum and maximum in packages people use for them today."""
+    report.progress("rolling sum and maximum in river and polars")
+    figures = run_peer(Path(__file__).parent.parent / "scripts" / "rolling.py", *map(str, SIZES))
+    report.table(
+        "for orientation, in an environment of their own: values/s of a rolling sum or maximum",
+        ["package", "aggregate", "window", "values/s", "lowest", "highest"],
+        figures,
+    )
+
+
+def bulk_evictions(report: Report) -> None:
+    """Evict k of 2^20 at once and ask for the result; refilling is not timed."""
+    names = [name for name in ALGORITHMS if name != "recalculation"]
+    windows = {}
+    for name in names:
+        report.progress(f"filling {name} with {BULK_WINDOW:,}")
+        windows[name] = ALGORITHMS[name](m.sum)
+        for value in SERIES[:BULK_WINDOW].tolist():
+            windows[name].insert(value)
+    rows = []
+    for size in BULK_SIZES:
+        report.progress(f"evicting {size:,} of {BULK_WINDOW:,}")
+        timings = measure([_bulk(name, windows[name], size) for name in names], repeats=5)
+        rows += [
+            [size, name, *(1e6 * each for each in _spread(timings.seconds(name)))] for name in names
+        ]
+    report.table(
+        f"bulk eviction from {BULK_WINDOW:,}: microseconds",
+        ["evicted", "algorithm", "median", "lowest", "highest"],
+        rows,
+    )
+    ratio = timings.ratio("amta", "daba")
+    report.claim(
+        f"AMTA evicting {BULK_SIZES[-1]:,} of {BULK_WINDOW:,}",
+        ratio.median,
+        100,
+        "DABA, both in pure Python",
+        spread=ratio.range,
+        unit="x",
+    )
+
+
+def _bulk(name: str, window: Any, size: int) -> Alternative:
+    values = SERIES[:size].tolist()
+
+    def refill() -> tuple[()]:
+        for value in values[: BULK_WINDOW - len(window)]:
+            window.insert(value)
+        return ()
+
+    def evict() -> None:
+        window.evict(size)
+        window.result()
+
+    return Alternative(name, evict, prepare=refill)
+
+
+def many_aggregates(report: Report) -> None:
+    """k sums in one window against k windows with one sum each."""
+    size, count = 2**10, 2**12
+    policy = policies.last(size)
+    values = SERIES[:count].tolist()
+    rows = []
+    for dimensions in DIMENSIONS:
+        report.progress(f"{dimensions} aggregates in one window")
+        product = Amta(m.product(**{f"sum{index}": m.sum for index in range(dimensions)}))
+        singles = [Amta(m.sum) for _ in range(dimensions)]
+
+        def together(window: Any = product) -> None:
+            for answer in window.roll(values, policy):
+                dict(answer)
+
+        def apart(windows: list[Any] = singles) -> None:
+            for window in windows:
+                window.roll(values, policy)
+
+        timings = measure(
+            [
+                Alternative("one window", together, operations=count),
+                Alternative("k windows", apart, operations=count),
+            ]
+        )
+        ratio = timings.ratio("one window", "k windows")
+        rows.append(
+            [
+                dimensions,
+                1e6 / timings.rate("one window").median,
+                1e6 / timings.rate("k windows").median,
+                *_spread(ratio),
+            ]
+        )
+    report.table(
+        "k sums: microseconds per slide in one window and in k windows",
+        ["k", "one window", "k windows", "times as fast", "lowest", "highest"],
+        rows,
+    )
+    report.claim(
+        f"{DIMENSIONS[-1]} aggregates in one window",
+        ratio.median,
+        2,
+        f"{DIMENSIONS[-1]} windows, pure Python",
+        spread=ratio.range,
+        unit="x",
+    )
+
+
+def many_keys(report: Report) -> None:
+    """Rows in, sums out for every key at every slide; 60 panes, one row per key in each."""
+    size = 60
+    rows = []
+    for keys in KEYS:
+        report.progress(f"shard window with {keys:,} keys")
+        timings = measure(
+            [
+                _shard(keys, size, slides=max(20, 20_000 // keys)),
+                _scalars("scalar amta", Amta, keys, size),
+                _scalars("scalar amta, numba, row by row", FastAmta, keys, size),
+            ]
+        )
+        rows += [
+            [keys, *_row(timings, name, "scalar amta")]
+            for name in ("shard window", "scalar amta", "scalar amta, numba, row by row")
+        ]
+    report.table(
+        f"sum per key over {size} panes: key-slides per second",
+        ["keys", "window", "key-slides/s", "lowest", "highest", "of scalar amta"],
+        rows,
+    )
+    ratio = timings.ratio("shard window", "scalar amta")
+    report.claim(
+        f"shard window at {KEYS[-1]:,} keys",
+        ratio.median,
+        50,
+        "one scalar AMTA per key in pure Python",
+        spread=ratio.range,
+        unit="x",
+    )
+
+
+def _shard(keys: int, size: int, slides: int) -> Alternative:
+    window = ShardWindow({"total": (m.sum, "value")}, size=size, slide=1)
+    names = np.arange(keys)
+    values = SERIES[:keys]
+    now = 0
+
+    def slide(count: int) -> None:
+        nonlocal now
+        for _ in range(count):
+            window.add(np.full(keys, now), names, value=values)
+            now += 1
+            for emission in window.advance(now):
+                emission["total"]
+
+    slide(2 * size)
+    return Alternative("shard window", lambda: slide(slides), operations=keys * slides)
+
+
+def _scalars(
+    name: str, make: Callable[[Monoid[Any, Any, Any]], Any], keys: int, size: int
+) -> Alternative:
+    windows = [make(m.sum) for _ in range(keys)]
+    for window in windows:
+        for value in SERIES[:size].tolist():
+            window.insert(value)
+    values = SERIES[:keys].tolist()
+    slides = max(1, 10_000 // keys)
+
+    def slide() -> None:
+        for _ in range(slides):
+            for window, value in zip(windows, values, strict=True):
+                window.insert(value)
+                window.evict()
+                window.result()
+
+    return Alternative(name, slide, operations=keys * slides)
+
+
+def _row(timings: Timings, name: str, peer: str) -> list[Any]:
+    return [name, *_spread(timings.rate(name)), timings.ratio(name, peer).median]
+
+
+def _spread(spread: Spread) -> tuple[float, float, float]:
+    return (spread.median, spread.low, spread.high)

@@ -1,0 +1,103 @@
+"""The `holdfast` command: reads arguments, calls the library, turns errors into exit codes.
+
+Nothing imports this module but the console script. Commands import what they need when they run,
+so that `holdfast --help` stays fast.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from enum import IntEnum
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+from rich.console import Console
+
+from holdfast import __version__
+from holdfast.errors import HoldfastError
+
+__all__ = ["ExitCode", "app", "main"]
+
+
+class ExitCode(IntEnum):
+    """What the shell sees. Usage errors (2) and Ctrl-C (130) are typer's own."""
+
+    OK = 0
+    ERROR = 1
+    BUG = 70
+
+
+app = typer.Typer(
+    name="holdfast",
+    help="Windowed stream analytics on Apache Spark that stay available and right under faults.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"holdfast {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def holdfast(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Print the version.", callback=_print_version, is_eager=True
+        ),
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks of errors.")] = False,
+) -> None:
+    """Options that go before the command. `main` reads `--debug`, for it outlives this context."""
+
+
+@app.command()
+def doctor() -> None:
+    """Check that this machine has what Holdfast needs, and say what to do where it has not."""
+    from holdfast.doctor import examine_machine, is_healthy, print_findings
+
+    findings = examine_machine()
+    print_findings(findings, Console())
+    if not is_healthy(findings):
+        raise typer.Exit(ExitCode.ERROR)
+
+
+@app.command()
+def demo(
+    folder: Annotated[
+        Path, typer.Option(help="Where the picture and the window's store go.")
+    ] = Path("demo-output"),
+) -> None:
+    """Run windows on embedded Spark, kill one again and again, and see that the answers hold."""
+    from holdfast.demo.show import run
+
+    run(Console(), folder)
+
+
+def main() -> NoReturn:
+    """Run the command line and exit: the entry point of the console script."""
+    debug = "--debug" in sys.argv[1:]
+    try:
+        app(prog_name="holdfast")
+    except HoldfastError as error:
+        _fail(ExitCode.ERROR, f"error: {error}", debug)
+    except Exception as error:
+        message = f"internal error: {type(error).__name__}: {error}"
+        remedy = "This is a bug in Holdfast. `holdfast --debug ...` shows the traceback to report."
+        _fail(ExitCode.BUG, message if debug else f"{message}\n{remedy}", debug)
+    sys.exit(ExitCode.OK)
+
+
+def _fail(code: ExitCode, message: str, debug: bool) -> NoReturn:
+    if debug:
+        traceback.print_exc()
+    # Messages hold paths and brackets of their own: no markup, no highlighting, no wrapping.
+    Console(stderr=True).print(message, style="red", markup=False, highlight=False, soft_wrap=True)
+    sys.exit(code)

@@ -1,0 +1,1 @@
+"""The demonstration behind `holdfast demo`; `show.run` is all of it."""

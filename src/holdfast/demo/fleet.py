@@ -1,0 +1,102 @@
+"""A fleet of simulated sensors whose windows are computed by shard windows inside Spark tasks."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import pandas as pd
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from rich.console import Console
+
+from holdfast.demo.task import SCHEMA, SIZE, SLIDE, windows_of_shard
+from holdfast.spark.sessions import local_session
+
+__all__ = ["Fleet", "run_fleet"]
+
+SENSORS, SECONDS, EVERY, SHARDS = 100, 3600, 2, 4
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """What the run gave, and how it compares with Spark's own windows."""
+
+    rows: int
+    windows: int
+    spark_windows: int
+    different: int
+    hottest: list[tuple[int, float, int]]
+    readings: pd.DataFrame
+    """The readings of a few sensors, for the picture."""
+    answers: pd.DataFrame
+    """Their windows."""
+
+
+def run_fleet(console: Console) -> Fleet:
+    """Compute the windows twice, by Holdfast and by Spark, and compare every row."""
+    spark = local_session("holdfast demo")
+    try:
+        readings = simulate(spark).cache()
+        rows = readings.count()
+        ours = timed(console, "Holdfast's windows", windows(readings).cache())
+        theirs = timed(console, "Spark's window()", spark_windows(readings).cache())
+        keys = ["sensor", "start"]
+        both = ours.alias("ours").join(theirs.alias("theirs"), keys, "full_outer")
+        same = (
+            (F.col("ours.n") == F.col("theirs.n"))
+            & (F.col("ours.hottest") == F.col("theirs.hottest"))
+            & (F.abs(F.col("ours.mean") - F.col("theirs.mean")) < 1e-9)
+        )
+        different = both.where(~F.coalesce(same, F.lit(False))).count()
+        best = ours.where(F.col("n") == SIZE // EVERY).groupBy("sensor")
+        hottest = best.agg(F.max(F.struct("mean", "end")).alias("best")).orderBy(F.desc("best"))
+        shown = [int(row.sensor) for row in hottest.limit(3).collect()]
+        return Fleet(
+            rows=rows,
+            windows=ours.count(),
+            spark_windows=theirs.count(),
+            different=different,
+            hottest=[(r.sensor, r.best.mean, r.best.end) for r in hottest.limit(5).collect()],
+            readings=readings.where(F.col("sensor").isin(shown)).toPandas(),
+            answers=ours.where(F.col("sensor").isin(shown)).toPandas(),
+        )
+    finally:
+        spark.stop()
+
+
+def timed(console: Console, what: str, frame: DataFrame) -> DataFrame:
+    start = time.perf_counter()
+    frame.count()
+    console.print(f"{what}: {time.perf_counter() - start:.1f} s")
+    return frame
+
+
+def simulate(spark: SparkSession) -> DataFrame:
+    """A reading of each sensor every two seconds for an hour; the same on every run."""
+    noise = (F.pmod(F.xxhash64("id"), F.lit(2001)) - 1000) / 500.0
+    swing = 6 * F.sin(F.col("at") / 700.0 + F.col("sensor"))
+    return (
+        spark.range(SENSORS * SECONDS // EVERY)
+        .withColumn("sensor", F.col("id") % SENSORS)
+        .withColumn("at", F.floor(F.col("id") / SENSORS) * EVERY)
+        .withColumn("celsius", F.round(20 + F.col("sensor") % 7 + swing + noise, 2))
+        .drop("id")
+    )
+
+
+def windows(readings: DataFrame) -> DataFrame:
+    """The windows of every sensor, a shard of sensors at a time."""
+    shard = F.pmod(F.col("sensor"), F.lit(SHARDS))
+    return readings.groupBy(shard.alias("shard")).applyInPandas(windows_of_shard, SCHEMA)
+
+
+def spark_windows(readings: DataFrame) -> DataFrame:
+    """The same windows by Spark's own sliding window, which copies each row into 60 of them."""
+    sliding = F.window(F.timestamp_seconds("at"), f"{SIZE} seconds", f"{SLIDE} seconds")
+    answers = readings.groupBy("sensor", sliding.alias("window")).agg(
+        F.count("*").alias("n"),
+        F.max("celsius").alias("hottest"),
+        F.avg("celsius").alias("mean"),
+    )
+    return answers.withColumn("start", F.unix_seconds("window.start"))

@@ -1,0 +1,50 @@
+"""What `holdfast demo` shows: windows on embedded Spark checked against Spark's own, a window whose
+process is killed again and again, and a picture. Called by the command line only.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from holdfast.demo.crash import survive_kills
+from holdfast.demo.fleet import run_fleet
+from holdfast.demo.picture import draw_sensors
+from holdfast.errors import HoldfastError
+
+__all__ = ["DemoError", "run"]
+
+
+class DemoError(HoldfastError):
+    """The demonstration saw an answer that is not what it must be."""
+
+
+def run(console: Console, folder: Path) -> None:
+    """Run all of it, leave the picture in `folder`, raise if anything did not hold."""
+    folder.mkdir(parents=True, exist_ok=True)
+    console.rule("1 · A fleet of sensors on embedded Spark")
+    with console.status("starting Spark"):
+        fleet = run_fleet(console)
+    table = Table("sensor", "mean of its hottest 10 minutes", "ending at")
+    for sensor, mean, end in fleet.hottest:
+        table.add_row(str(sensor), f"{mean:.2f} °C", f"{end // 60:02d}:{end % 60:02d}")
+    console.print(table)
+    console.print(
+        f"{fleet.rows:,} readings in, {fleet.windows:,} windows out; Spark's own window() gave "
+        f"{fleet.spark_windows:,}, of which {fleet.different:,} differ."
+    )
+    console.rule("2 · A window on disk, its process killed with SIGKILL")
+    with console.status("sliding and killing"):
+        crash = survive_kills(folder / "window-store")
+    console.print(
+        f"{crash.kills} kills; {crash.answers:,} answers, {crash.repeated:,} of them given twice "
+        f"after a restart; {crash.different:,} differ from an uninterrupted run."
+    )
+    picture = draw_sensors(fleet, folder / "sensors.png")
+    console.rule("3 · A picture")
+    console.print(f"three sensors and their windows: {picture}")
+    if fleet.different or fleet.windows != fleet.spark_windows or crash.different:
+        raise DemoError("the demonstration saw wrong answers, listed above; please report it")
+    console.print("[bold green]The answers hold.[/]")

@@ -1,0 +1,1 @@
+"""Everything that touches Spark. Import it only where Spark is wanted: it loads pyspark."""

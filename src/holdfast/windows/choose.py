@@ -1,0 +1,55 @@
+"""Which AMTA to use: the compiled one where it can be had, else the pure one.
+
+Users call `aggregator` and need not know which they got: both give the same answers.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+
+from holdfast.errors import InvalidArgumentError
+from holdfast.windows.amta import Amta
+from holdfast.windows.monoid import Monoid
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from holdfast.windows.fast import FastAmta
+
+__all__ = ["aggregator"]
+
+V = TypeVar("V")
+S = TypeVar("S")
+R = TypeVar("R")
+
+
+def aggregator(
+    monoid: Monoid[V, S, R], dtype: DTypeLike | None = None
+) -> Amta[V, S, R] | FastAmta[S, R]:
+    """The fastest window for this monoid over values of this type.
+
+    With `dtype=float` (that is float64), numba installed (`pip install 'holdfast[fast]'`) and a
+    monoid that has a compiled form this is a `FastAmta`; else an `Amta`, which takes any values and
+    keeps ints exact.
+    """
+    if monoid.kernel is None or not _is_float64(dtype):
+        return Amta(monoid)
+    try:
+        from holdfast.windows.fast import KERNELS, FastAmta
+    except ImportError:
+        return Amta(monoid)
+    return FastAmta(monoid) if monoid.kernel in KERNELS else Amta(monoid)
+
+
+def _is_float64(dtype: DTypeLike | None) -> bool:
+    # NumPy reads None as float64.
+    if dtype is None:
+        return False
+    try:
+        return np.dtype(dtype) == np.float64
+    except TypeError:
+        raise InvalidArgumentError(
+            f"aggregator: dtype is {dtype!r}; give a NumPy type such as float, or leave it out"
+        ) from None

@@ -1,0 +1,77 @@
+"""What a window aggregates with: the three functions and the identity of a monoid.
+
+Used by every window algorithm. `monoids` has the ready-made ones; `columns` their vectorised forms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import Enum
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from holdfast.windows.columns import Columns
+
+__all__ = ["HOLE", "Hole", "Monoid"]
+
+V = TypeVar("V")
+S = TypeVar("S")
+R = TypeVar("R")
+U = TypeVar("U")
+
+
+class Hole(Enum):
+    """The type of `HOLE`."""
+
+    HOLE = "hole"
+
+    def __repr__(self) -> str:
+        return "HOLE"
+
+
+HOLE: Final = Hole.HOLE
+"""An empty slot of a window. Never a state: a state may well equal the identity, a hole is none."""
+
+
+@dataclass(frozen=True, eq=False)
+class Monoid(Generic[V, S, R]):
+    """`lift` makes an update a state, `combine` two states one, `lower` a state an answer.
+
+    `combine` must be associative and must leave its operands as they are; it need be neither
+    commutative nor invertible. The older operand always comes first.
+    """
+
+    name: str
+    identity: S
+    lift: Callable[[V], S]
+    combine: Callable[[S, S], S]
+    lower: Callable[[S], R]
+    check_order: Callable[[S, S], None] | None = None
+    """Given the newest state in the window and one about to follow it; raises to refuse it."""
+    columns: Columns | None = None
+    """The same monoid over NumPy columns, where one exists."""
+    kernel: str | None = None
+    """The name of its compiled form in `fast`, where one exists."""
+
+    def __repr__(self) -> str:
+        return f"Monoid({self.name!r})"
+
+    def over(self, read: Callable[[U], V] | str) -> Monoid[U, S, R]:
+        """The same monoid over updates of which `read` takes the value (a name reads that item)."""
+        take: Callable[[Any], V] = itemgetter(read) if isinstance(read, str) else read
+        lift = self.lift
+        return replace(self, lift=lambda update: lift(take(update)), columns=None, kernel=None)  # type: ignore[return-value]
+
+    def join(self, older: S | Hole, newer: S | Hole) -> S | Hole:
+        """`combine` where either side may be a hole."""
+        if older is HOLE:
+            return newer
+        if newer is HOLE:
+            return older
+        return self.combine(older, newer)
+
+    def answer(self, state: S | Hole) -> R:
+        """What a window with this state answers; an empty one answers for the identity."""
+        return self.lower(self.identity if state is HOLE else state)

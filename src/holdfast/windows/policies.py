@@ -1,0 +1,202 @@
+"""Slide policies: what leaves a window after an update came in.
+
+A policy is a pair of predicates over aggregates, searched like a binary search tree
+(digest §3.6). Windows enforce it in `slide`; `check_monotone` is what their debug mode runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast.errors import InvalidArgumentError, PolicyNotMonotoneError
+from holdfast.windows.monoid import HOLE, Hole, Monoid
+
+__all__ = [
+    "Part",
+    "Policy",
+    "before_max",
+    "check_monotone",
+    "hopping",
+    "last",
+    "time_span",
+    "two_argument",
+    "value_bound",
+]
+
+
+class Part:
+    """A stretch of a window as a policy sees it: how many updates, and their aggregate.
+
+    The aggregate is combined and lowered when `value` is first read, so a rule that looks only at
+    `size` costs no combine. The two operands may be parts themselves and then are as lazy.
+    """
+
+    __slots__ = ("_monoid", "_newer", "_older", "_value", "size")
+
+    def __init__(
+        self, monoid: Monoid[Any, Any, Any], size: int, older: Any = HOLE, newer: Any = HOLE
+    ) -> None:
+        self.size = size
+        self._monoid = monoid
+        self._older = older
+        self._newer = newer
+        self._value: Any = HOLE
+
+    @property
+    def value(self) -> Any:
+        """The aggregate, lowered: what `result()` of a window with just these updates answers."""
+        if self._value is HOLE:
+            self._value = self._monoid.answer(self.state())
+        return self._value
+
+    def state(self) -> Any:
+        """The aggregate as a state, combined once; a hole for no updates. For window algorithms."""
+        self._older = self._monoid.join(_state(self._older), _state(self._newer))
+        self._newer = HOLE
+        return self._older
+
+    def __repr__(self) -> str:
+        return f"Part(size={self.size}, value={self.value!r})"
+
+
+def _state(operand: Any) -> Any:
+    return operand.state() if isinstance(operand, Part) else operand
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What must leave the window: at least one of the two predicates is given.
+
+    `window_invariant(window)`: may the window stay like this? Once true it must be true of every
+    smaller window. `eviction_invariant(candidate, after, before)`: must this prefix, at least, go?
+    Once false it must be false of every longer prefix. Evicted is the longer of: the shortest
+    prefix without which the window invariant holds, the longest one the eviction invariant names.
+
+    The newest update stays, even one that alone breaks the window invariant: the window then holds
+    just it. With `keep_newest=False` such a window ends up empty.
+    """
+
+    window_invariant: Callable[[Part], bool] | None = None
+    eviction_invariant: Callable[[Part, Part, Part], bool] | None = None
+    keep_newest: bool = True
+    newest: int | None = None
+    """Set when the rule is just "keep the newest n": windows then evict without a search."""
+
+    def __post_init__(self) -> None:
+        if self.window_invariant is None and self.eviction_invariant is None:
+            raise InvalidArgumentError(
+                "Policy: give window_invariant, eviction_invariant or both; "
+                "a window that never evicts needs no policy"
+            )
+
+    def must_go(self, candidate: Part, after: Part, before: Part) -> bool:
+        """Whether at least `candidate` has to leave `before`, which leaves `after`."""
+        if self.breaks(after):
+            return True
+        invariant = self.eviction_invariant
+        return invariant is not None and bool(invariant(candidate, after, before))
+
+    def breaks(self, window: Part) -> bool:
+        """Whether the window invariant is false of `window`; an empty one always is acceptable."""
+        invariant = self.window_invariant
+        return invariant is not None and window.size > 0 and not invariant(window)
+
+
+def two_argument(rule: Callable[[Part, Part], bool], *, keep_newest: bool = True) -> Policy:
+    """`rule(total, old)`: at least the prefix `old` has to leave the window `total`."""
+    return Policy(
+        eviction_invariant=lambda candidate, _after, before: rule(before, candidate),
+        keep_newest=keep_newest,
+    )
+
+
+def last(size: int | Callable[[Part], int]) -> Policy:
+    """Keep the newest `size` updates; a function of the window makes the size change as it runs."""
+    if callable(size):
+        limit = size
+        return Policy(window_invariant=lambda window: window.size <= limit(window))
+    if size < 1:
+        raise InvalidArgumentError(f"last: size is {size}; a window keeps at least 1 update")
+    return Policy(window_invariant=lambda window: window.size <= size, newest=size)
+
+
+def time_span(length: Any, time: Callable[[Any], Any] = lambda value: value.time) -> Policy:
+    """Keep what is younger than `length` (a number or a timedelta), counted from the newest update.
+
+    `time` reads the newest time of an aggregate; by default its dimension `time`
+    (`monoids.product(time=monoids.time.over(...), ...)`).
+    """
+    if not length > length * 0:
+        raise InvalidArgumentError(f"time_span: length is {length}; it must be above 0")
+    return two_argument(lambda total, old: bool(time(total.value) - time(old.value) >= length))
+
+
+def value_bound(
+    limit: Any, value: Callable[[Any], Any] = lambda value: value, *, keep_newest: bool = True
+) -> Policy:
+    """Keep the longest suffix whose aggregate is at most `limit`.
+
+    The aggregate must not fall when the window grows: sums of negative values have no such suffix.
+    """
+    return Policy(
+        window_invariant=lambda window: bool(value(window.value) <= limit), keep_newest=keep_newest
+    )
+
+
+def before_max(value: Callable[[Any], Any] = lambda value: value) -> Policy:
+    """Drop all that precedes the (newest) maximum."""
+    return Policy(
+        eviction_invariant=lambda candidate, after, _before: bool(
+            value(candidate.value) <= value(after.value)
+        )
+    )
+
+
+def hopping(size: int, hop: int) -> Policy:
+    """Grow to `size` updates; the next one makes the oldest `hop` of them leave together."""
+    if not 1 <= hop <= size:
+        raise InvalidArgumentError(f"hopping: hop is {hop}; it must be between 1 and size ({size})")
+    return Policy(
+        eviction_invariant=lambda candidate, _after, before: (
+            before.size > size and candidate.size <= hop
+        )
+    )
+
+
+def check_monotone(policy: Policy, monoid: Monoid[Any, Any, Any], leaves: Iterable[Any]) -> None:
+    """Ask the policy about every prefix of a window; raise if its answers are not monotone.
+
+    Costs O(n): for tests and for finding out why a policy of one's own surprises.
+    """
+    states = list(leaves)
+    count = len(states)
+    suffixes: list[Any] = [HOLE] * (count + 1)
+    for index in range(count - 1, -1, -1):
+        suffixes[index] = monoid.join(states[index], suffixes[index + 1])
+    before = Part(monoid, count, suffixes[0])
+    prefix: Any | Hole = HOLE
+    broken = [policy.breaks(before)]
+    named = [True]
+    for index in range(1, count if policy.keep_newest else count + 1):
+        prefix = monoid.join(prefix, states[index - 1])
+        after = Part(monoid, count - index, suffixes[index])
+        broken.append(policy.breaks(after))
+        invariant = policy.eviction_invariant
+        named.append(
+            invariant is not None and bool(invariant(Part(monoid, index, prefix), after, before))
+        )
+    for what, answers in (("window_invariant", broken), ("eviction_invariant", named)):
+        for index in range(1, len(answers)):
+            if answers[index] and not answers[index - 1]:
+                demand = (
+                    "accepts the window without its oldest {0} but not without its oldest {1}"
+                    if what == "window_invariant"
+                    else "lets the oldest {0} stay but wants the oldest {1} gone"
+                ).format(index - 1, index)
+                raise PolicyNotMonotoneError(
+                    f"{what} is not monotone on this window of {count}: it {demand}. "
+                    "Rewrite it so that a smaller window is never worse and a longer prefix never "
+                    "more due, or add the dimension it really depends on."
+                )

@@ -1,0 +1,73 @@
+"""The record from which a window is resumed: its root, and where its pairs lie.
+
+Written by `writer` with every batch of pairs, read by `stored` when a window is opened. The root
+is saved as it is, so that a resumed window answers what an uninterrupted one would, to the bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar
+
+from holdfast.errors import StoreCorruptError, StoreError
+from holdfast.windows.codec import unseal
+from holdfast.windows.epochs import LEVELS, Epoch, interior
+from holdfast.windows.link import Link
+from holdfast.windows.pairs import Root
+
+__all__ = ["from_record", "to_plain"]
+
+S = TypeVar("S")
+
+FORMAT = 1
+
+
+def to_plain(monoid: str, epoch: Epoch, swept: Mapping[Epoch, int], root: Root[S]) -> Any:
+    """What to save; `swept` has how far epochs will be swept once it is written."""
+    lineage = [(e.number, e.since, swept.get(e, e.swept)) for e in epoch.lineage()]
+    numbers = (root.oldest, root.next, root.end)
+    states = (root.tails, root.stack, root.front, root.back)
+    return FORMAT, monoid, lineage, numbers, states
+
+
+def from_record(link: Link, monoid: str, record: bytes) -> tuple[Epoch, Root[Any]]:
+    """The window's epoch, linked to its ancestors, and its root."""
+    window = link.window
+    try:
+        version, name, *rest = link.codec.decode(unseal(record))
+    except (StoreCorruptError, TypeError, ValueError) as error:
+        raise StoreCorruptError(
+            f"window {window!r}: its root cannot be read: {error}. Open it with the codec that "
+            "wrote it; if the store is damaged, feed a window of another name from the start"
+        ) from error
+    if version != FORMAT:
+        raise StoreError(
+            f"window {window!r} was stored in format {version}, this version of Holdfast reads "
+            f"{FORMAT}; open it with the version that stored it, or feed one of another name"
+        )
+    if name != monoid:
+        raise StoreError(
+            f"window {window!r} was stored with the monoid {name!r}, not {monoid!r}; "
+            "open it with that monoid, or give this window another name"
+        )
+    lineage, (oldest, following, end), (tails, stack, front, back) = rest
+    epoch = _link(lineage)
+    epoch.oldest, epoch.living = oldest, True
+    epoch.written, epoch.stored = _ends(following), _ends(following)
+    return epoch, Root(oldest, following, list(tails), end, list(stack), front, back)
+
+
+def _link(lineage: Iterable[tuple[int, int, int]]) -> Epoch:
+    """The epochs of a lineage, given youngest first, all but the youngest of dropped windows."""
+    parent: Epoch | None = None
+    for number, since, swept in reversed(list(lineage)):
+        if parent is not None:
+            parent.written, parent.stored = _ends(since), _ends(since)
+        parent = Epoch(number, parent, since, swept=swept, living=False)
+    assert parent is not None
+    return parent
+
+
+def _ends(following: int) -> list[int]:
+    """For each level the position of its tail when leaf `following` comes next."""
+    return [max(0, interior(following, level)) for level in range(LEVELS)]

@@ -1,0 +1,45 @@
+"""Settings for every test.
+
+Hypothesis runs the same examples every time, so that a red run is red for everyone. To look for new
+ones: HYPOTHESIS_PROFILE=explore make test
+"""
+
+import importlib
+import os
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "repeatable",
+    derandomize=True,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile(
+    "explore", settings.get_profile("repeatable"), derandomize=False, max_examples=1000
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
+
+
+@pytest.fixture
+def make_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Make a package of parts, as benchmarks.parts and soak.campaigns are, from sources by name."""
+    made: list[str] = []
+
+    def make(**sources: str) -> ModuleType:
+        made.append(f"made_up_parts_{len(made)}")
+        folder = tmp_path / made[-1]
+        folder.mkdir()
+        (folder / "__init__.py").touch()
+        for name, source in sources.items():
+            (folder / f"{name}.py").write_text(source)
+        monkeypatch.syspath_prepend(tmp_path)
+        return importlib.import_module(made[-1])
+
+    yield make
+    for name in [name for name in sys.modules if name.partition(".")[0] in made]:
+        del sys.modules[name]
