@@ -18,7 +18,6 @@ from holdfast.windows import monoids as m
 
 __all__ = ["Crash", "survive_kills"]
 
-UPDATES, KILLS = 20_000, 5
 POLICY = policies.last(3_000)
 
 
@@ -37,29 +36,29 @@ def reading(number: int) -> float:
     return (number * 7919 % 10_007) / 97
 
 
-def survive_kills(folder: Path, seed: int = 1) -> Crash:
+def survive_kills(folder: Path, updates: int, kills: int, seed: int = 1) -> Crash:
     """Kill the sliding process at random moments, let it resume, compare all it ever answered."""
     shutil.rmtree(folder, ignore_errors=True)
     moments = random.Random(seed)
     given: list[tuple[int, str]] = []
-    for _ in range(KILLS):
-        given += answers_until(folder, moments.randrange(500, UPDATES // KILLS))
-    given += answers_until(folder, None)
+    for _ in range(kills):
+        given += answers_until(folder, updates, moments.randrange(1, updates // kills))
+    given += answers_until(folder, updates, None)
     window = Amta(m.mean)
-    right = list(map(repr, window.roll(map(reading, range(UPDATES)), POLICY)))
+    right = list(map(repr, window.roll(map(reading, range(updates)), POLICY)))
     answered = {position for position, _ in given}
     return Crash(
-        kills=KILLS,
+        kills=kills,
         answers=len(answered),
         repeated=len(given) - len(answered),
         different=sum(answer != right[position - 1] for position, answer in given)
-        + len(set(range(1, UPDATES + 1)) - answered),
+        + len(set(range(1, updates + 1)) - answered),
     )
 
 
-def answers_until(folder: Path, kill_after: int | None) -> list[tuple[int, str]]:
+def answers_until(folder: Path, updates: int, kill_after: int | None) -> list[tuple[int, str]]:
     """What one process answers until it is killed after so many answers, or until it is done."""
-    command = [sys.executable, "-m", "holdfast.demo.crash", str(folder)]
+    command = [sys.executable, "-m", "holdfast.demo.crash", str(folder), str(updates)]
     given: list[tuple[int, str]] = []
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -75,11 +74,11 @@ def answers_until(folder: Path, kill_after: int | None) -> list[tuple[int, str]]
     return given
 
 
-def slide_on(folder: Path) -> None:
-    """Resume the window, or begin, and slide it to the end of the series."""
+def slide_on(folder: Path, updates: int) -> None:
+    """Resume the window, or begin, and slide it over the first `updates` readings."""
     with DiskStore(folder) as store:
         window = open_window(m.mean, store, "demo", buffer=64, cache=64)
-        for number in range(window.position, UPDATES):
+        for number in range(window.position, updates):
             window.insert(reading(number))
             window.slide(POLICY)
             print(window.position, repr(window.result()), flush=True)
@@ -87,4 +86,4 @@ def slide_on(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    slide_on(Path(sys.argv[1]))
+    slide_on(Path(sys.argv[1]), int(sys.argv[2]))

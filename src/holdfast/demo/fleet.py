@@ -15,7 +15,7 @@ from holdfast.spark.sessions import local_session
 
 __all__ = ["Fleet", "run_fleet"]
 
-SENSORS, SECONDS, EVERY, SHARDS = 100, 3600, 2, 4
+EVERY, SHARDS = 2, 4
 
 
 @dataclass(frozen=True)
@@ -33,11 +33,11 @@ class Fleet:
     """Their windows."""
 
 
-def run_fleet(console: Console) -> Fleet:
+def run_fleet(console: Console, sensors: int, seconds: int) -> Fleet:
     """Compute the windows twice, by Holdfast and by Spark, and compare every row."""
     spark = local_session("holdfast demo")
     try:
-        readings = simulate(spark).cache()
+        readings = simulate(spark, sensors, seconds).cache()
         rows = readings.count()
         ours = timed(console, "Holdfast's windows", windows(readings).cache())
         theirs = timed(console, "Spark's window()", spark_windows(readings).cache())
@@ -72,14 +72,14 @@ def timed(console: Console, what: str, frame: DataFrame) -> DataFrame:
     return frame
 
 
-def simulate(spark: SparkSession) -> DataFrame:
-    """A reading of each sensor every two seconds for an hour; the same on every run."""
+def simulate(spark: SparkSession, sensors: int, seconds: int) -> DataFrame:
+    """A reading of each sensor every two seconds; the same on every run."""
     noise = (F.pmod(F.xxhash64("id"), F.lit(2001)) - 1000) / 500.0
     swing = 6 * F.sin(F.col("at") / 700.0 + F.col("sensor"))
     return (
-        spark.range(SENSORS * SECONDS // EVERY)
-        .withColumn("sensor", F.col("id") % SENSORS)
-        .withColumn("at", F.floor(F.col("id") / SENSORS) * EVERY)
+        spark.range(sensors * seconds // EVERY)
+        .withColumn("sensor", F.col("id") % sensors)
+        .withColumn("at", F.floor(F.col("id") / sensors) * EVERY)
         .withColumn("celsius", F.round(20 + F.col("sensor") % 7 + swing + noise, 2))
         .drop("id")
     )

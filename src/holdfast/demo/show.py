@@ -21,12 +21,20 @@ class DemoError(HoldfastError):
     """The demonstration saw an answer that is not what it must be."""
 
 
-def run(console: Console, folder: Path) -> None:
+def run(
+    console: Console,
+    folder: Path,
+    *,
+    sensors: int = 100,
+    seconds: int = 3600,
+    updates: int = 20_000,
+    kills: int = 5,
+) -> None:
     """Run all of it, leave the picture in `folder`, raise if anything did not hold."""
     folder.mkdir(parents=True, exist_ok=True)
     console.rule("1 · A fleet of sensors on embedded Spark")
     with console.status("starting Spark"):
-        fleet = run_fleet(console)
+        fleet = run_fleet(console, sensors, seconds)
     table = Table("sensor", "mean of its hottest 10 minutes", "ending at")
     for sensor, mean, end in fleet.hottest:
         table.add_row(str(sensor), f"{mean:.2f} °C", f"{end // 60:02d}:{end % 60:02d}")
@@ -37,7 +45,7 @@ def run(console: Console, folder: Path) -> None:
     )
     console.rule("2 · A window on disk, its process killed with SIGKILL")
     with console.status("sliding and killing"):
-        crash = survive_kills(folder / "window-store")
+        crash = survive_kills(folder / "window-store", updates, kills)
     console.print(
         f"{crash.kills} kills; {crash.answers:,} answers, {crash.repeated:,} of them given twice "
         f"after a restart; {crash.different:,} differ from an uninterrupted run."
