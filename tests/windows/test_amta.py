@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from math import log2
 from random import Random
+from string import ascii_lowercase, ascii_uppercase
 from typing import Any
 
 import pytest
@@ -528,6 +529,54 @@ def test_what_a_dropped_base_leaves_is_collected_as_its_fork_slides_past_it() ->
     assert shared.held() == 0  # type: ignore[attr-defined]
     assert held(fork) <= len(fork) + 20
     assert_amta(fork)
+
+
+@pytest.mark.parametrize(("base_steps", "fork_steps"), [(5, 200), (200, 5), (60, 60)])
+def test_a_fork_keeps_its_own_pairs_when_its_base_is_dropped(
+    base_steps: int, fork_steps: int
+) -> None:
+    base = filled(CONCATENATION, ascii_lowercase)
+    fork = base.fork()
+    for _ in range(base_steps):
+        base.insert("!")
+    for place in range(fork_steps):
+        fork.insert(ascii_uppercase[place % 26])
+    expected = fork.result()
+    base.drop()
+    assert fork.result() == expected
+    assert_amta(fork)
+    while len(fork) > 1:
+        fork.evict()
+        expected = expected[1:]
+        assert fork.result() == expected
+
+
+def test_what_a_base_had_not_yet_collected_is_collected_by_its_fork() -> None:
+    base = filled(SPAN, range(2000))
+    base.evict(1900)
+    fork = base.fork()
+    base.drop()
+    assert held(fork) > 1900
+    step(fork, 500)
+    assert held(fork) <= len(fork) + 20
+
+
+def test_the_last_of_several_forks_takes_over_from_a_dropped_base() -> None:
+    base = filled(SPAN, range(300))
+    place = base._pairs
+    forks = [base.fork() for _ in range(3)]
+    grandchild = forks[0].fork()
+    base.drop()
+    for fork in forks:
+        step(fork, 20)
+    forks[0].drop()
+    forks[1].drop()
+    assert place.held() > 0, "two windows still share it"
+    forks[2].drop()
+    assert place.held() == 0
+    step(grandchild, 500)
+    assert_amta(grandchild)
+    assert held(grandchild) <= len(grandchild) + 20
 
 
 @pytest.mark.parametrize("base_first", [True, False])

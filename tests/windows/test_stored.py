@@ -637,6 +637,94 @@ def test_when_the_base_is_dropped_the_fork_is_resumed() -> None:
     assert_structure(resumed)
 
 
+def test_a_busy_fork_does_not_keep_its_base_from_being_saved() -> None:
+    store = MemoryStore()
+    base: AnyAmta = open_window(SPAN, store, "w", buffer=16)
+    feed(base, 100, 50)
+    fork = base.fork()
+    for number in range(100, 300):
+        feed(base, number, 50)
+        feed(fork, fork.position + 20, 50)
+    assert open_window(SPAN, store, "w").position > 299 - 2 * 16
+
+
+def test_a_fork_is_saved_in_place_of_its_dropped_base_with_its_next_update() -> None:
+    store = MemoryStore()
+    base: AnyAmta = open_window(SPAN, store, "w", buffer=256)
+    feed(base, 100, 50)
+    base.checkpoint()
+    fork = base.fork()
+    feed(fork, 120, 50)
+    base.drop()
+    feed(fork, 121, 50)
+    assert open_window(SPAN, store, "w").position == 120
+
+
+def test_of_several_forks_the_oldest_takes_the_place_of_a_dropped_base() -> None:
+    store = MemoryStore()
+    base: AnyAmta = open_window(SPAN, store, "w", buffer=4)
+    feed(base, 100, 50)
+    first, second = base.fork(), base.fork()
+    feed(first, 120, 50)
+    feed(second, 140, 50)
+    base.drop()
+    first.checkpoint()
+    second.checkpoint()
+    assert open_window(SPAN, store, "w").position == 120
+
+
+def test_a_fork_that_writes_deletes_nothing_that_a_resumed_base_would_need() -> None:
+    store = MemoryStore()
+    base: AnyAmta = open_window(SPAN, store, "w", buffer=256)
+    feed(base, 100, 100)
+    base.checkpoint()
+    base.evict(60)
+    fork = base.fork()
+    feed(fork, 150, 40)
+    fork.checkpoint()
+    resumed: AnyAmta = open_window(SPAN, store, "w", buffer=256)
+    assert resumed.result() == (0, 99)
+    assert_structure(resumed)
+
+
+def test_until_a_fork_is_saved_in_its_place_a_dropped_base_can_be_resumed() -> None:
+    store = MemoryStore()
+    base: AnyAmta = open_window(SPAN, store, "w", buffer=256)
+    feed(base, 100, 50)
+    base.fork()
+    other = base.fork()
+    feed(base, 200, 50)
+    base.checkpoint()
+    base.drop()
+    feed(other, 150, 50)
+    other.checkpoint()
+    resumed: AnyAmta = open_window(SPAN, store, "w", buffer=256)
+    assert resumed.position == 200
+    assert_structure(resumed)
+
+
+def test_garbage_of_a_dropped_fork_is_collected_though_the_store_was_away(
+    flaky: FlakyStore,
+) -> None:
+    store = MemoryStore()
+    flaky.store = store
+    base: AnyAmta = open_window(SPAN, flaky, "w", buffer=16)
+    feed(base, 100, 50)
+    fork = base.fork()
+    feed(fork, 200, 100)
+    fork.checkpoint()
+    fork.drop()
+    flaky.away = True
+    for _ in range(5):
+        with pytest.raises(StoreUnavailableError):
+            base.checkpoint()
+    flaky.away = False
+    for _ in range(20):
+        base.checkpoint()
+    assert store.count() <= 1 + pairs_needed(base)
+    assert store.epochs("w") == [0]
+
+
 def test_garbage_collection_spares_what_an_idle_fork_needs() -> None:
     store = MemoryStore()
     base: AnyAmta = open_window(SPAN, store, "w", buffer=4, cache=4)

@@ -90,6 +90,7 @@ class Amta(Generic[V, S, R]):
         state = monoid.lift(value)
         number = root.next
         if number == root.oldest:
+            pairs.write([], root)
             tail: Pair[S] = (HOLE, state) if number & 1 else (state, HOLE)
             root.tails, root.stack, root.front, root.back = [tail], [], state, HOLE
             root.next = root.end = number + 1

@@ -107,7 +107,7 @@ class ReadAhead(Generic[S]):
             self._arrive(level, line, wait=True)
 
     def _arrive(self, level: int, line: _Line[S], *, wait: bool = False) -> None:
-        """Take in what a fetch has brought, unless the line has moved elsewhere meanwhile."""
+        """Take in what a fetch has brought."""
         if line.job is None or not (wait or line.job.done()):
             return
         job, coming = line.job, line.coming
@@ -119,15 +119,14 @@ class ReadAhead(Generic[S]):
             return
         self._stats.read += len(pairs)
         self._stats.prefetched += len(pairs)
-        if coming.start == line.end:
-            head = self._oldest >> level + 1
-            for at, pair in zip(coming, pairs, strict=True):
-                # What has been released since may have been deleted; other gaps show as misses.
-                if pair is None and at >= head:
-                    break
-                line.end = at + 1
-                if pair is not None and at >= head:
-                    line.pairs[at] = pair
+        head = self._oldest >> level + 1
+        for at, pair in zip(coming, pairs, strict=True):
+            # What has been released since may have been deleted; other gaps show as misses.
+            if pair is None and at >= head:
+                break
+            line.end = at + 1
+            if pair is not None and at >= head:
+                line.pairs[at] = pair
 
     def _miss(self, level: int, line: _Line[S], position: int) -> Pair[S]:
         self._stats.misses += 1

@@ -6,7 +6,7 @@ is saved as it is, so that a resumed window answers what an uninterrupted one wo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, TypeVar
 
 from holdfast.errors import StoreCorruptError, StoreError
@@ -22,9 +22,9 @@ S = TypeVar("S")
 FORMAT = 1
 
 
-def to_plain(monoid: str, epoch: Epoch, swept: Mapping[Epoch, int], root: Root[S]) -> Any:
-    """What to save; `swept` has how far epochs will be swept once it is written."""
-    lineage = [(e.number, e.since, swept.get(e, e.swept)) for e in epoch.lineage()]
+def to_plain(monoid: str, epoch: Epoch, root: Root[S]) -> Any:
+    """What to save of a window."""
+    lineage = [(each.number, each.since, each.swept) for each in epoch.lineage()]
     numbers = (root.oldest, root.next, root.end)
     states = (root.tails, root.stack, root.front, root.back)
     return FORMAT, monoid, lineage, numbers, states

@@ -102,7 +102,7 @@ class StoredPairs(Generic[S]):
     def checkpoint(self, root: Root[S]) -> None:
         """Make all pairs durable and, if the window is the one to be resumed, its root.
 
-        That is the window that was opened, not a fork, unless what it was forked from is dropped.
+        That is the window that was opened; once it is dropped, the oldest fork that is left.
         When this returns, nothing is under way in the executor for this window.
         """
         self._ahead.settle()

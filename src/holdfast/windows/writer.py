@@ -165,7 +165,7 @@ class Writer(Generic[S]):
         garbage, rest = self._take_garbage(budget if is_main else 0)
         puts = {key: record for key, (_, record) in self._pending.items()}
         if is_main:
-            saved = to_plain(self._monoid, epoch, swept, root)
+            saved = to_plain(self._monoid, epoch, root)
             puts[root_key(self._link.window)] = self._link.encode(saved)
         deletes = [*garbage]
         for each, leaf in swept.items():
