@@ -14,8 +14,8 @@ from holdfast.disk import FIRST_MAP_SIZE, DiskStore
 from holdfast.errors import StoreCorruptError, StoreError
 from holdfast.windows import monoids as m
 from holdfast.windows.policies import last
-from holdfast.windows.store import Key, level_range
-from holdfast.windows.stored import open_window
+from holdfast.windows.stores.store import Key, level_range
+from holdfast.windows.stores.stored import open_window
 
 KEY = Key("w", 0, 0, 0)
 
@@ -33,7 +33,7 @@ def test_records_outlive_the_process(tmp_path: Path) -> None:
     script = """if True:
         import os, sys
         from holdfast.disk import DiskStore
-        from holdfast.windows.store import Key
+        from holdfast.windows.stores.store import Key
         DiskStore(sys.argv[1]).write({Key("w", 0, 0, 0): b"durable"}, [])
         os._exit(0)
     """
@@ -91,7 +91,7 @@ def test_a_full_disk_is_an_outage_that_ends_when_there_is_room(tmp_path: Path) -
         import resource, sys
         from holdfast.disk import DiskStore
         from holdfast.errors import StoreUnavailableError
-        from holdfast.windows.store import Key
+        from holdfast.windows.stores.store import Key
         store = DiskStore(sys.argv[1])
         store.write({Key("w", 0, 0, 0): b"before"}, [])
         resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, resource.RLIM_INFINITY))

@@ -141,7 +141,7 @@ def test_relative_imports_of_a_package_start_at_itself() -> None:
         ("holdfast.windows.amta", "import numpy as np\nimport numba\nimport _datasketches"),
         ("holdfast.windows.amta", "from holdfast.errors import WindowError\nfrom . import monoids"),
         (
-            "holdfast.windows.store",
+            "holdfast.windows.stores.store",
             "from typing import TYPE_CHECKING\n"
             "if TYPE_CHECKING:\n    from concurrent.futures import Executor",
         ),

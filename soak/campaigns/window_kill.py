@@ -21,7 +21,7 @@ from harness.parts import REPOSITORY
 from holdfast.disk import DiskStore
 from holdfast.windows import Amta, Monoid, Policy
 from holdfast.windows.policies import last, two_argument
-from holdfast.windows.stored import open_window
+from holdfast.windows.stores.stored import open_window
 
 __all__ = ["DESCRIPTION", "run"]
 

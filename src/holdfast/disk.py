@@ -1,7 +1,7 @@
 """A store on disk for windows: LMDB, one transaction for each batch, synced before it returns.
 
-Pass a `DiskStore` to `holdfast.windows.stored.open_window`. One process at a time has it open, with
-as many windows and threads as it likes.
+Pass a `DiskStore` to `holdfast.windows.open_window`. One process at a time has it open, with as
+many windows and threads as it likes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 import lmdb
 
 from holdfast.errors import StoreCorruptError, StoreError, StoreUnavailableError
-from holdfast.windows.store import Key, KeyRange
+from holdfast.windows.stores.store import Key, KeyRange
 
 __all__ = ["DiskStore"]
 

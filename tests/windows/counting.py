@@ -39,12 +39,14 @@ SUM: Any3 = Monoid("sum", 0, _same, add, _same)
 
 def fold(monoid: Any3, states: Iterable[Any]) -> Any:
     """The aggregate of some states by definition; a hole for none."""
-    return reduce(monoid.join, states, HOLE)
+    listed = list(states)
+    return reduce(monoid.combine, listed) if listed else HOLE
 
 
 def answer(monoid: Any3, values: Iterable[Any]) -> Any:
     """What a window with just these updates must answer."""
-    return monoid.answer(fold(monoid, map(monoid.lift, values)))
+    states = [monoid.lift(value) for value in values]
+    return monoid.lower(reduce(monoid.combine, states) if states else monoid.identity)
 
 
 class Counted:

@@ -238,6 +238,24 @@ def test_debug_mode_reports_a_policy_that_is_not_monotone(
 
 
 @every_algorithm
+@pytest.mark.parametrize("debug", [False, True])
+def test_a_policy_is_asked_about_the_whole_window_only_if_the_newest_may_go(
+    algorithm: Any, debug: bool
+) -> None:
+    left: list[int] = []
+
+    def eviction_invariant(_candidate: Part, after: Part, _before: Part) -> bool:
+        left.append(after.size)
+        return True
+
+    for keep_newest in (True, False):
+        left.clear()
+        policy = Policy(eviction_invariant=eviction_invariant, keep_newest=keep_newest)
+        filled(algorithm, CONCATENATION, "abcdefg").slide(policy, debug=debug)
+        assert min(left) == keep_newest
+
+
+@every_algorithm
 def test_a_sum_bound_over_negative_values_is_reported_in_debug_mode(algorithm: Any) -> None:
     window = filled(algorithm, SUM, [5, -9, 8])
     with pytest.raises(PolicyNotMonotoneError, match="window_invariant"):

@@ -13,8 +13,8 @@ from holdfast.windows.monoid import HOLE, Monoid
 from holdfast.windows.policies import Part, Policy
 from holdfast.windows.recalculation import Recalculation
 from holdfast.windows.shard import ShardWindow
-from holdfast.windows.store import MemoryStore, Store
-from holdfast.windows.stored import open_window
+from holdfast.windows.stores.store import MemoryStore, Store
+from holdfast.windows.stores.stored import open_window
 from holdfast.windows.two_stacks import TwoStacks
 from holdfast.windows.window import Window
 

@@ -1,7 +1,7 @@
 """Where an AMTA keeps its interior pairs.
 
 An interior pair never changes once written and is known by (level, position), so where it lies is
-somebody else's business: `MemoryPairs` here, `StoredPairs` in `stored` for a key-value store. A
+somebody else's business: `MemoryPairs` here, `StoredPairs` in `stores` for a key-value store. A
 window and its forks share the pairs written before the fork; each writes its own after it.
 """
 

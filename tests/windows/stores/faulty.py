@@ -9,8 +9,8 @@ from typing import Any
 
 from holdfast.errors import StoreUnavailableError
 from holdfast.windows import Amta
-from holdfast.windows.epochs import LEVELS, interior
-from holdfast.windows.store import Key, KeyRange, Store
+from holdfast.windows.stores.epochs import LEVELS, interior
+from holdfast.windows.stores.store import Key, KeyRange, Store
 
 
 class FlakyStore:

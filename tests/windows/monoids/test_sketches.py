@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from holdfast.errors import InvalidArgumentError, InvalidValueError
 from holdfast.windows.amta import Amta
 from holdfast.windows.monoid import Monoid
+from holdfast.windows.monoids.sketches import approx_distinct, approx_quantiles
 from holdfast.windows.policies import last
-from holdfast.windows.sketches import approx_distinct, approx_quantiles
 
 DECILES = [share / 10 for share in range(11)]
 

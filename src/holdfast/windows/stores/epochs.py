@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import count
 
-from holdfast.windows.store import KeyRange, level_range
+from holdfast.windows.stores.store import KeyRange, level_range
 
 __all__ = ["LEVELS", "Epoch", "interior"]
 

@@ -29,11 +29,11 @@ from holdfast.errors import (
 from holdfast.windows import Amta, Monoid
 from holdfast.windows import monoids as m
 from holdfast.windows.policies import last, two_argument
-from holdfast.windows.store import Key, MemoryStore, root_key
-from holdfast.windows.stored import StoredPairs, open_window
+from holdfast.windows.stores.store import Key, MemoryStore, root_key
+from holdfast.windows.stores.stored import StoredPairs, open_window
 from tests.windows.counting import CONCATENATION, SPAN, SUM
 from tests.windows.invariants import assert_structure
-from tests.windows.stores import FlakyStore, LateExecutor, most_held, pairs_needed
+from tests.windows.stores.faulty import FlakyStore, LateExecutor, most_held, pairs_needed
 
 AnyAmta = Amta[Any, Any, Any]
 
@@ -794,7 +794,7 @@ def test_another_monoid_is_refused() -> None:
 def test_another_format_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     store = MemoryStore()
     with monkeypatch.context() as newer:
-        newer.setattr("holdfast.windows.saved.FORMAT", 2)
+        newer.setattr("holdfast.windows.stores.saved.FORMAT", 2)
         open_window(m.sum, store, "w").checkpoint()
     with pytest.raises(StoreError, match="stored in format 2, this version of Holdfast reads 1"):
         open_window(m.sum, store, "w")
@@ -842,3 +842,12 @@ def test_states_that_cannot_be_stored_are_refused_and_change_nothing() -> None:
 def test_sizes_that_make_no_sense_are_refused(options: dict[str, int]) -> None:
     with pytest.raises(InvalidArgumentError, match="buffer of at least 1"):
         open_window(m.sum, MemoryStore(), "w", **options)
+
+
+def test_a_window_that_is_empty_time_and_again_is_saved_as_well() -> None:
+    store = MemoryStore()
+    window = open_window(SUM, store, "window", buffer=8)
+    for number in range(100):
+        window.insert(number)
+        window.evict()
+    assert open_window(SUM, store, "window").position >= 100 - 2 * 8

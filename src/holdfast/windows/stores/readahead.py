@@ -13,9 +13,9 @@ from functools import partial
 from typing import Generic, TypeVar
 
 from holdfast.errors import StoreUnavailableError
-from holdfast.windows.link import Job, Link
 from holdfast.windows.pairs import Pair
-from holdfast.windows.store import Key
+from holdfast.windows.stores.link import Job, Link
+from holdfast.windows.stores.store import Key
 
 __all__ = ["ReadAhead", "quota"]
 

@@ -20,9 +20,9 @@ from hypothesis.extra import numpy as arrays
 
 from holdfast.errors import InvalidArgumentError, InvalidValueError, StoreCorruptError
 from holdfast.windows import monoids as m
-from holdfast.windows.codec import StateCodec, seal, unseal
 from holdfast.windows.monoid import HOLE
-from holdfast.windows.tables import Table
+from holdfast.windows.shard.tables import Table
+from holdfast.windows.stores.codec import StateCodec, seal, unseal
 from holdfast.windows.values import ABOVE, BELOW
 
 CODEC = StateCodec()

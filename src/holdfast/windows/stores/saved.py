@@ -10,10 +10,10 @@ from collections.abc import Iterable
 from typing import Any, TypeVar
 
 from holdfast.errors import StoreCorruptError, StoreError
-from holdfast.windows.codec import unseal
-from holdfast.windows.epochs import LEVELS, Epoch, interior
-from holdfast.windows.link import Link
 from holdfast.windows.pairs import Root
+from holdfast.windows.stores.codec import unseal
+from holdfast.windows.stores.epochs import LEVELS, Epoch, interior
+from holdfast.windows.stores.link import Link
 
 __all__ = ["from_record", "to_plain"]
 

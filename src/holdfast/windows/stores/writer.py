@@ -12,11 +12,11 @@ from functools import partial
 from typing import Generic, TypeVar
 
 from holdfast.errors import StoreUnavailableError
-from holdfast.windows.epochs import Epoch
-from holdfast.windows.link import Job, Link
 from holdfast.windows.pairs import Pair, Root, Written
-from holdfast.windows.saved import to_plain
-from holdfast.windows.store import Key, KeyRange, epoch_range, root_key
+from holdfast.windows.stores.epochs import Epoch
+from holdfast.windows.stores.link import Job, Link
+from holdfast.windows.stores.saved import to_plain
+from holdfast.windows.stores.store import Key, KeyRange, epoch_range, root_key
 
 __all__ = ["Writer"]
 

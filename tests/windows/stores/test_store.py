@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.disk import DiskStore
-from holdfast.windows.store import (
+from holdfast.windows.stores.store import (
     Key,
     KeyRange,
     MemoryStore,

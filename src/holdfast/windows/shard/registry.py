@@ -16,7 +16,7 @@ import numpy as np
 
 from holdfast.errors import InvalidValueError
 from holdfast.windows.columns import Column, as_array, as_column
-from holdfast.windows.tables import same
+from holdfast.windows.shard.tables import same
 
 __all__ = ["Located", "Names", "Registry", "as_keys"]
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from holdfast.errors import StoreCorruptError
-from holdfast.windows.codec import Codec, seal, unseal
 from holdfast.windows.pairs import Pair
-from holdfast.windows.store import Key, Store, StoreStats
+from holdfast.windows.stores.codec import Codec, seal, unseal
+from holdfast.windows.stores.store import Key, Store, StoreStats
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor, Future

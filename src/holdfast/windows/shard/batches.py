@@ -11,8 +11,8 @@ from typing import Final
 import numpy as np
 
 from holdfast.windows.columns import Column, rows
-from holdfast.windows.registry import Located
-from holdfast.windows.tables import Table
+from holdfast.windows.shard.registry import Located
+from holdfast.windows.shard.tables import Table
 
 __all__ = ["first_rows", "group", "split_by_pane"]
 

@@ -27,9 +27,9 @@ from holdfast.windows.monoid import Monoid
 from holdfast.windows.pairs import MemoryPairs
 from holdfast.windows.policies import last
 from holdfast.windows.shard import Emission, ShardWindow
-from holdfast.windows.store import MemoryStore
-from holdfast.windows.stored import open_window
-from holdfast.windows.tables import Table, Tables
+from holdfast.windows.shard.tables import Table, Tables
+from holdfast.windows.stores.store import MemoryStore
+from holdfast.windows.stores.stored import open_window
 
 concat = Monoid("concat", "", lift=str, combine=lambda older, newer: older + newer, lower=str)
 

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from holdfast.errors import InvalidArgumentError
 from holdfast.windows.amta import Amta
-from holdfast.windows.codec import Codec, StateCodec
-from holdfast.windows.epochs import LEVELS, Epoch, interior
-from holdfast.windows.link import Link
 from holdfast.windows.monoid import Monoid
 from holdfast.windows.pairs import Pair, Root, Written
-from holdfast.windows.readahead import ReadAhead
-from holdfast.windows.saved import from_record
-from holdfast.windows.store import Key, KeyRange, Store, epoch_range, root_key
-from holdfast.windows.writer import Writer
+from holdfast.windows.stores.codec import Codec, StateCodec
+from holdfast.windows.stores.epochs import LEVELS, Epoch, interior
+from holdfast.windows.stores.link import Link
+from holdfast.windows.stores.readahead import ReadAhead
+from holdfast.windows.stores.saved import from_record
+from holdfast.windows.stores.store import Key, KeyRange, Store, epoch_range, root_key
+from holdfast.windows.stores.writer import Writer
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor

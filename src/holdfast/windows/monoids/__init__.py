@@ -29,7 +29,7 @@ needed: Spark leaves NULLs out, so filter them out first.
 
 from __future__ import annotations
 
-from holdfast.windows.arithmetic import (
+from holdfast.windows.monoids.arithmetic import (
     count,
     geometric_mean,
     mean,
@@ -39,7 +39,7 @@ from holdfast.windows.arithmetic import (
     variance,
     variance_population,
 )
-from holdfast.windows.ordering import (
+from holdfast.windows.monoids.ordering import (
     Histogram,
     arg_max,
     arg_min,
@@ -49,8 +49,8 @@ from holdfast.windows.ordering import (
     range,
     top_k,
 )
-from holdfast.windows.record import Record, product
-from holdfast.windows.sequences import (
+from holdfast.windows.monoids.record import Record, product
+from holdfast.windows.monoids.sequences import (
     all,
     any,
     collect,
@@ -59,7 +59,7 @@ from holdfast.windows.sequences import (
     longest_increasing_run,
     time,
 )
-from holdfast.windows.sketches import approx_distinct, approx_quantiles
+from holdfast.windows.monoids.sketches import approx_distinct, approx_quantiles
 
 __all__ = [
     "Histogram",

@@ -25,7 +25,6 @@ from holdfast.errors import (
     WindowDroppedError,
 )
 from holdfast.windows.amta import Amta
-from holdfast.windows.batches import first_rows, group, split_by_pane
 from holdfast.windows.columns import (
     Column,
     Columns,
@@ -36,8 +35,9 @@ from holdfast.windows.columns import (
     rows,
 )
 from holdfast.windows.monoid import Monoid
-from holdfast.windows.registry import Names, Registry, as_keys
-from holdfast.windows.tables import NO_KEYS, Table, Tables, same
+from holdfast.windows.shard.batches import first_rows, group, split_by_pane
+from holdfast.windows.shard.registry import Names, Registry, as_keys
+from holdfast.windows.shard.tables import NO_KEYS, Table, Tables, same
 
 __all__ = ["Emission", "ShardStats", "ShardWindow"]
 

@@ -11,11 +11,11 @@ import pytest
 
 from holdfast.errors import InvalidArgumentError, TimeOrderError
 from holdfast.windows import monoids as m
-from holdfast.windows import record
 from holdfast.windows.amta import Amta
 from holdfast.windows.monoid import Monoid
+from holdfast.windows.monoids import record
+from holdfast.windows.monoids.record import Record, product
 from holdfast.windows.policies import last, time_span
-from holdfast.windows.record import Record, product
 
 
 def watch(lowered: list[str], name: str) -> Monoid[Any, Any, Any]:
