@@ -90,6 +90,9 @@ def test_only_what_is_required_decides() -> None:
 def test_findings_are_printed_with_remedies() -> None:
     screen = io.StringIO()
     missing = Finding("pyspark", None, "==4.3.*", fits=False, remedy='pip install "pyspark[x]"')
-    print_findings([missing], Console(file=screen, width=60))
+    old = Finding("numba", "0.1", ">=0.61", fits=False, remedy="pip install", required=False)
+    print_findings([missing, old], Console(file=screen, width=80))
     assert 'pyspark: pip install "pyspark[x]"' in screen.getvalue()
+    assert "│ missing " in screen.getvalue()
+    assert "│ wrong version, optional " in screen.getvalue()
     assert "has what Holdfast needs" not in screen.getvalue()

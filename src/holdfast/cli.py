@@ -72,7 +72,10 @@ def doctor() -> None:
 @app.command()
 def demo(
     folder: Annotated[
-        Path, typer.Option(help="Where the picture and the window's store go.")
+        Path,
+        typer.Option(
+            help="Where the picture and the window's store go, in place of those of an earlier run."
+        ),
     ] = Path("demo-output"),
 ) -> None:
     """Run windows on embedded Spark, kill one again and again, and see that the answers hold."""

@@ -118,9 +118,10 @@ def examine_packages(
 def print_findings(findings: list[Finding], console: Console) -> None:
     table = Table("", "what", "found", "needed")
     for finding in findings:
-        mark = "[green]ok[/]" if finding.fits else "[red]missing[/]"
-        if not finding.fits and not finding.required:
-            mark = "[yellow]optional[/]"
+        mark = "[green]ok[/]"
+        if not finding.fits:
+            lack = "missing" if finding.found is None else "wrong version"
+            mark = f"[red]{lack}[/]" if finding.required else f"[yellow]{lack}, optional[/]"
         table.add_row(mark, finding.name, finding.found or "none", finding.needed)
     console.print(table)
     for finding in findings:

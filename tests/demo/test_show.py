@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import io
+import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -33,6 +37,7 @@ def test_the_answers_hold_on_spark_and_through_kills(tmp_path, console):
     assert "0 differ from an uninterrupted run" in text
     assert text.rstrip().endswith("The answers hold.")
     assert (tmp_path / "sensors.png").read_bytes().startswith(b"\x89PNG")
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_a_wrong_answer_is_not_passed_over(tmp_path, console, monkeypatch):
@@ -52,3 +57,32 @@ def test_a_wrong_answer_is_not_passed_over(tmp_path, console, monkeypatch):
     with pytest.raises(show.DemoError):
         show.run(console, tmp_path)
     assert "3 differ from an uninterrupted run" in printed(console)
+
+
+def test_without_java_it_says_what_to_do(tmp_path, console, monkeypatch):
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(show.DemoError, match="needs Java >=17, found none: install Java 17"):
+        show.run(console, tmp_path)
+    assert printed(console) == ""
+
+
+def test_a_folder_that_is_a_file_is_named(tmp_path, console):
+    file = tmp_path / "file"
+    file.touch()
+    with pytest.raises(show.DemoError, match=f"{file}: File exists; give --folder"):
+        show.run(console, file)
+
+
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGPIPE])
+def test_the_sliding_process_ends_without_a_traceback(tmp_path: Path, ending: signal.Signals):
+    command = [sys.executable, "-m", "holdfast.demo.crash", str(tmp_path), "1000000"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        if ending is signal.SIGINT:
+            process.send_signal(ending)
+        else:
+            process.stdout.close()
+        assert process.wait(30) == -ending
+        assert process.stderr is not None
+        assert process.stderr.read() == b""

@@ -430,6 +430,17 @@ def test_a_monoid_without_a_kernel_is_refused(monoid: Monoid[Any, Any, Any]) -> 
 def test_a_capacity_below_one_is_refused() -> None:
     with pytest.raises(InvalidArgumentError, match="capacity is 0"):
         FastAmta(monoids.sum, capacity=0)
+    with pytest.raises(InvalidArgumentError, match=r"capacity: 2.5 is no integer"):
+        FastAmta(monoids.sum, capacity=2.5)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("count", [1.0, math.nan, None])
+def test_evicting_a_number_that_is_no_integer_is_refused_and_changes_nothing(count: Any) -> None:
+    window = FastAmta(monoids.sum)
+    window.insert(1.0)
+    with pytest.raises(InvalidArgumentError, match=r"evict: .* is no integer"):
+        window.evict(count)
+    assert (len(window), window.result()) == (1, 1.0)
 
 
 def test_without_a_place_for_the_cache_it_compiles_all_the_same(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 
 from holdfast.errors import EmptyWindowError, InvalidArgumentError, PolicyNotMonotoneError
@@ -212,6 +213,30 @@ def test_evicting_what_is_not_there_is_refused_and_changes_nothing(algorithm: An
 
 
 @every_algorithm
+@pytest.mark.parametrize("count", [3.0, 1.0, 0.5, float("nan"), "1", None, np.float64(3)], ids=repr)
+def test_evicting_a_number_that_is_no_integer_is_refused_and_changes_nothing(
+    algorithm: Any, count: Any
+) -> None:
+    window = filled(algorithm, CONCATENATION, "abc")
+    with pytest.raises(InvalidArgumentError, match=r"evict: .* is no integer"):
+        window.evict(count)
+    window.insert("d")
+    window.evict()
+    assert (len(window), window.result()) == (3, "bcd")
+
+
+@every_algorithm
+@pytest.mark.parametrize("number", [np.int64, np.uint8, bool])
+def test_any_integer_counts(algorithm: Any, number: Any) -> None:
+    window = filled(algorithm, CONCATENATION, "abcdefg")
+    window.evict(number(1))
+    assert window.slide(last(number(1))) == 5
+    window.insert("h")
+    assert window.slide(hopping(number(1), number(1))) == 1
+    assert (len(window), window.result()) == (1, "h")
+
+
+@every_algorithm
 @pytest.mark.parametrize(
     ("policy", "what"),
     [
@@ -285,6 +310,10 @@ def test_a_rule_over_sizes_combines_nothing() -> None:
     [
         (lambda: Policy(), "window_invariant, eviction_invariant or both"),
         (lambda: last(0), "size is 0"),
+        (lambda: last(2.5), "size: 2.5 is no integer"),
+        (lambda: last(float("nan")), "size: nan is no integer"),
+        (lambda: hopping(2.5, 1), "size: 2.5 is no integer"),
+        (lambda: hopping(3, 1.5), "hop: 1.5 is no integer"),
         (lambda: time_span(0), "length is 0"),
         (lambda: time_span(float("nan")), "length is nan"),
         (lambda: hopping(3, 0), "hop is 0"),

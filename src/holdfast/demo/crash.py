@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 import shutil
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -86,4 +87,7 @@ def slide_on(folder: Path, updates: int) -> None:
 
 
 if __name__ == "__main__":
+    # Ctrl-C reaches this process too, and its reader may be gone: it ends without a traceback.
+    for ending in (signal.SIGINT, signal.SIGPIPE):
+        signal.signal(ending, signal.SIG_DFL)
     slide_on(Path(sys.argv[1]), int(sys.argv[2]))

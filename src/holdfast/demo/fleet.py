@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import logging
+import signal
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pandas as pd
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from rich.console import Console
+from rich.status import Status
 
 from holdfast.demo.task import SCHEMA, SIZE, SLIDE, windows_of_shard
 from holdfast.spark.sessions import local_session
@@ -35,12 +40,13 @@ class Fleet:
 
 def run_fleet(console: Console, sensors: int, seconds: int) -> Fleet:
     """Compute the windows twice, by Holdfast and by Spark, and compare every row."""
-    spark = local_session("holdfast demo")
-    try:
+    with console.status("starting Spark") as status, interruptible_session() as spark:
+        status.update(f"simulating {sensors:,} sensors")
         readings = simulate(spark, sensors, seconds).cache()
         rows = readings.count()
-        ours = timed(console, "Holdfast's windows", windows(readings).cache())
-        theirs = timed(console, "Spark's window()", spark_windows(readings).cache())
+        ours = timed(status, "Holdfast's windows", windows(readings).cache())
+        theirs = timed(status, "Spark's window()", spark_windows(readings).cache())
+        status.update("comparing the two")
         keys = ["sensor", "start"]
         both = ours.alias("ours").join(theirs.alias("theirs"), keys, "full_outer")
         same = (
@@ -61,14 +67,27 @@ def run_fleet(console: Console, sensors: int, seconds: int) -> Fleet:
             readings=readings.where(F.col("sensor").isin(shown)).toPandas(),
             answers=ours.where(F.col("sensor").isin(shown)).toPandas(),
         )
+
+
+@contextmanager
+def interruptible_session() -> Iterator[SparkSession]:
+    """A session in which Ctrl-C prints no tracebacks, as pyspark and py4j would."""
+    logging.getLogger().addFilter(lambda record: "KeyboardInterrupt" not in record.getMessage())
+    handler = signal.getsignal(signal.SIGINT)
+    spark = local_session("holdfast demo")
+    # pyspark's handler calls the JVM from within the call that it interrupts.
+    signal.signal(signal.SIGINT, handler)
+    try:
+        yield spark
     finally:
         spark.stop()
 
 
-def timed(console: Console, what: str, frame: DataFrame) -> DataFrame:
+def timed(status: Status, what: str, frame: DataFrame) -> DataFrame:
+    status.update(f"computing {what}")
     start = time.perf_counter()
     frame.count()
-    console.print(f"{what}: {time.perf_counter() - start:.1f} s")
+    status.console.print(f"{what}: {time.perf_counter() - start:.1f} s")
     return frame
 
 

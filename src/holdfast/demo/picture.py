@@ -24,13 +24,13 @@ def draw_sensors(fleet: Fleet, path: Path) -> Path:
         minutes = answers["end"] / 60
         celsius = readings["celsius"]
         axis.plot(readings["at"] / 60, celsius, ".", ms=1, color="#9aa5b1", label="reading")
-        axis.plot(minutes, answers["mean"], color="#1565c0", label="mean of the last 10 minutes")
-        axis.plot(minutes, answers["hottest"], color="#c62828", label="maximum", lw=1)
+        axis.plot(minutes, answers["mean"], color="#1565c0", label="mean of the window")
+        axis.plot(minutes, answers["hottest"], color="#c62828", label="maximum of the window", lw=1)
         axis.set_ylabel(f"sensor {sensor}\n°C")
         axis.grid(alpha=0.3)
-    axes[0].set_title(f"Windows of {SIZE // 60} minutes, sliding every {SLIDE} seconds", loc="left")
+    figure.suptitle(f"Windows of {SIZE // 60} minutes, sliding every {SLIDE} seconds")
     axes[0].legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=3, markerscale=6)
-    axes[-1].set_xlabel("minute at which the window ends")
+    axes[-1].set_xlabel("minute of the reading, or at which the window ends")
     figure.tight_layout()
     figure.savefig(path, dpi=110)
     plt.close(figure)

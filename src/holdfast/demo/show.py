@@ -5,6 +5,7 @@ process is killed again and again, and a picture. Called by the command line onl
 from __future__ import annotations
 
 from pathlib import Path
+from tempfile import TemporaryFile
 
 from rich.console import Console
 from rich.table import Table
@@ -12,13 +13,14 @@ from rich.table import Table
 from holdfast.demo.crash import survive_kills
 from holdfast.demo.fleet import run_fleet
 from holdfast.demo.picture import draw_sensors
+from holdfast.doctor import examine_java
 from holdfast.errors import HoldfastError
 
 __all__ = ["DemoError", "run"]
 
 
 class DemoError(HoldfastError):
-    """The demonstration saw an answer that is not what it must be."""
+    """The demonstration cannot run here, or saw an answer that is not what it must be."""
 
 
 def run(
@@ -31,11 +33,11 @@ def run(
     kills: int = 5,
 ) -> None:
     """Run all of it, leave the picture in `folder`, raise if anything did not hold."""
-    folder.mkdir(parents=True, exist_ok=True)
+    require_java()
+    require_folder(folder)
     console.rule("1 · A fleet of sensors on embedded Spark")
-    with console.status("starting Spark"):
-        fleet = run_fleet(console, sensors, seconds)
-    table = Table("sensor", "mean of its hottest 10 minutes", "ending at")
+    fleet = run_fleet(console, sensors, seconds)
+    table = Table("sensor", "mean of its hottest 10 minutes", "ending at (min:s)")
     for sensor, mean, end in fleet.hottest:
         table.add_row(str(sensor), f"{mean:.2f} °C", f"{end // 60:02d}:{end % 60:02d}")
     console.print(table)
@@ -44,10 +46,10 @@ def run(
         f"{fleet.spark_windows:,}, of which {fleet.different:,} differ."
     )
     console.rule("2 · A window on disk, its process killed with SIGKILL")
-    with console.status("sliding and killing"):
+    with console.status(f"sliding over {updates:,} updates, with {kills} kills"):
         crash = survive_kills(folder / "window-store", updates, kills)
     console.print(
-        f"{crash.kills} kills; {crash.answers:,} answers, {crash.repeated:,} of them given twice "
+        f"{crash.kills} kills; {crash.answers:,} answers, {crash.repeated:,} of them given again "
         f"after a restart; {crash.different:,} differ from an uninterrupted run."
     )
     picture = draw_sensors(fleet, folder / "sensors.png")
@@ -56,3 +58,21 @@ def run(
     if fleet.different or fleet.windows != fleet.spark_windows or crash.different:
         raise DemoError("the demonstration saw wrong answers, listed above; please report it")
     console.print("[bold green]The answers hold.[/]")
+
+
+def require_java() -> None:
+    java = examine_java()
+    if not java.fits:
+        found = java.found or "none"
+        raise DemoError(f"Spark needs Java {java.needed}, found {found}: {java.remedy}")
+
+
+def require_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise DemoError(
+            f"{folder}: {error.strerror}; give --folder a folder that may be written to"
+        ) from error

@@ -144,9 +144,9 @@ class Amta(Generic[V, S, R]):
         """Drop the oldest `count` updates, at a cost that grows with log(count)."""
         root = self._root
         length = root.next - root.oldest
-        if self._dropped or not 0 <= count <= length:
+        if self._dropped or type(count) is not int or not 0 <= count <= length:
             self._check_living()
-            check_eviction(count, length)
+            count = check_eviction(count, length)
         oldest = root.oldest + count
         if count == 1 and oldest < root.end:
             # The same as `_without`, in place: this is what most evictions are.

@@ -81,7 +81,7 @@ class Daba(Generic[V, S, R]):
 
     def evict(self, count: int = 1) -> None:
         """Drop the oldest `count` updates by as many single evictions, so O(count)."""
-        check_eviction(count, len(self))
+        count = check_eviction(count, len(self))
         for _ in range(count):
             shrunk = None
             if self._left:

@@ -21,7 +21,7 @@ from holdfast.windows.kernels import Place, Rows
 from holdfast.windows.monoid import HOLE, Hole, Monoid
 from holdfast.windows.pairs import Pair, Pairs, Root
 from holdfast.windows.policies import Policy
-from holdfast.windows.values import to_number
+from holdfast.windows.values import to_integer, to_number
 
 __all__ = ["KERNELS", "FastAmta", "Kernel"]
 
@@ -111,6 +111,7 @@ class FastAmta(Generic[S, R]):
                 f"FastAmta: {monoid.name} has no compiled form; use Amta, or one of "
                 f"{', '.join(KERNELS)} over plain floats"
             )
+        capacity = to_integer("FastAmta: capacity", capacity)
         if capacity < 1:
             raise InvalidArgumentError(f"FastAmta: capacity is {capacity}; it must be at least 1")
         self.monoid = monoid
@@ -152,7 +153,7 @@ class FastAmta(Generic[S, R]):
     def evict(self, count: int = 1) -> None:
         """Drop the oldest `count` updates, at a cost that grows with log(count)."""
         rows = self._living()
-        window.check_eviction(count, len(self))
+        count = window.check_eviction(count, len(self))
         if count:
             self._place = kernels.evict(self._kernel.operation, rows, self._place, count)
 

@@ -72,7 +72,7 @@ class LogMta(Generic[V, S, R]):
 
     def evict(self, count: int = 1) -> None:
         """Drop the oldest `count` updates, at a cost that grows with log(n), whatever the count."""
-        check_eviction(count, len(self))
+        count = check_eviction(count, len(self))
         oldest, end = self._oldest + count, self._next
         if oldest == end:
             self._commit(oldest, end, [], HOLE)

@@ -54,9 +54,17 @@ class Monoid(Generic[V, S, R]):
     """The same monoid over NumPy columns, where one exists."""
     kernel: str | None = None
     """The name of its compiled form in `fast`, where one exists."""
+    parameters: str = ""
+    """What else states depend on, for instance `k=3`: a store keeps states of different parameters
+    apart, which may have the same name."""
 
     def __repr__(self) -> str:
-        return f"Monoid({self.name!r})"
+        return f"Monoid({self.signature!r})"
+
+    @property
+    def signature(self) -> str:
+        """The name and the parameters: states of monoids that differ in it do not mix."""
+        return f"{self.name}({self.parameters})" if self.parameters else self.name
 
     def over(self, read: Callable[[U], V] | str) -> Monoid[U, S, R]:
         """The same monoid over updates of which `read` takes the value (a name reads that item)."""

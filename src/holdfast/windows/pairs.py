@@ -77,15 +77,18 @@ class MemoryPairs(Generic[S]):
         self._parent: MemoryPairs[S] | None = None
         self._forks: list[MemoryPairs[S]] = []
         self._oldest = 0
+        self._floor = 0
+        """The oldest leaf that this window or a fork of it may still read."""
         self._swept = 0
         self._dropped = False
 
     def read(self, level: int, position: int) -> Pair[S]:
-        if self._parent is None:
-            return self._levels[level][position]
-        if level < len(self._levels) and position in self._levels[level]:
-            return self._levels[level][position]
-        return self._parent.read(level, position)
+        place = self
+        while place._parent is not None:
+            if level < len(place._levels) and position in place._levels[level]:
+                break
+            place = place._parent
+        return place._levels[level][position]
 
     def write(self, written: list[Written[S]], root: Root[S]) -> None:
         levels = self._levels
@@ -97,18 +100,25 @@ class MemoryPairs(Generic[S]):
             self._sweep(self.SWEEP)
 
     def release(self, oldest: int) -> None:
-        self._oldest = oldest
-        self._sweep(self.SWEEP)
+        before, self._oldest = self._oldest, oldest
+        if self._forks or self._parent is not None:
+            self._raise_floor(before)
+            self._sweep(self.SWEEP)
+        else:
+            self._floor = oldest
+            self._sweep_own(self.SWEEP)
 
     def fork(self, root: Root[S]) -> MemoryPairs[S]:
         fork: MemoryPairs[S] = MemoryPairs()
         fork._parent = self
-        fork._oldest = fork._swept = root.oldest
+        fork._oldest = fork._floor = fork._swept = root.oldest
         self._forks.append(fork)
         return fork
 
     def drop(self) -> None:
         self._dropped = True
+        if self._forks:
+            self._raise_floor(self._oldest)
         self._unlink()
 
     def checkpoint(self, root: Root[S]) -> None:
@@ -134,6 +144,7 @@ class MemoryPairs(Generic[S]):
             self._forks[0]._take_over(self)
         elif parent is not None:
             parent._forks.remove(self)
+            parent._raise_floor(self._floor)
             parent._unlink()
         self._levels, self._forks, self._parent = [], [], None
 
@@ -159,17 +170,27 @@ class MemoryPairs(Generic[S]):
             siblings = self._parent._forks
             siblings[siblings.index(parent)] = self
 
-    def _floor(self) -> int:
-        """The oldest leaf that this window or a fork of it may still read."""
-        floors = [fork._floor() for fork in self._forks]
-        if not self._dropped:
-            floors.append(self._oldest)
-        return min(floors)
+    def _raise_floor(self, before: int) -> None:
+        """Find the floor anew, here and above, where it was that of a reader at `before`."""
+        place: MemoryPairs[S] | None = self
+        while place is not None and place._floor == before:
+            floors = [fork._floor for fork in place._forks]
+            if not place._dropped:
+                floors.append(place._oldest)
+            place._floor = min(floors)
+            if place._floor == before:
+                break
+            place = place._parent
 
     def _sweep(self, budget: int | None) -> None:
+        place: MemoryPairs[S] | None = self
+        while place is not None:
+            place._sweep_own(budget)
+            place = place._parent
+
+    def _sweep_own(self, budget: int | None) -> None:
         levels: list[dict[int, Any]] = self._levels
-        swept = self._swept
-        stop = self._floor() if self._forks else self._oldest
+        swept, stop = self._swept, self._floor
         if budget is not None and stop > swept + budget:
             stop = swept + budget
         while swept < stop:
@@ -182,5 +203,3 @@ class MemoryPairs(Generic[S]):
                 position >>= 1
                 level.pop(position - 1, None)
         self._swept = swept
-        if self._parent is not None:
-            self._parent._sweep(budget)

@@ -12,6 +12,7 @@ from typing import Any
 
 from holdfast.errors import InvalidArgumentError, PolicyNotMonotoneError
 from holdfast.windows.monoid import HOLE, Hole, Monoid
+from holdfast.windows.values import to_integer
 
 __all__ = [
     "Part",
@@ -117,9 +118,10 @@ def last(size: int | Callable[[Part], int]) -> Policy:
     if callable(size):
         limit = size
         return Policy(window_invariant=lambda window: window.size <= limit(window))
-    if size < 1:
-        raise InvalidArgumentError(f"last: size is {size}; a window keeps at least 1 update")
-    return Policy(window_invariant=lambda window: window.size <= size, newest=size)
+    newest = to_integer("last: size", size)
+    if newest < 1:
+        raise InvalidArgumentError(f"last: size is {newest}; a window keeps at least 1 update")
+    return Policy(window_invariant=lambda window: window.size <= newest, newest=newest)
 
 
 def time_span(length: Any, time: Callable[[Any], Any] = lambda value: value.time) -> Policy:
@@ -156,6 +158,7 @@ def before_max(value: Callable[[Any], Any] = lambda value: value) -> Policy:
 
 def hopping(size: int, hop: int) -> Policy:
     """Grow to `size` updates; the next one makes the oldest `hop` of them leave together."""
+    size, hop = to_integer("hopping: size", size), to_integer("hopping: hop", hop)
     if not 1 <= hop <= size:
         raise InvalidArgumentError(f"hopping: hop is {hop}; it must be between 1 and size ({size})")
     return Policy(

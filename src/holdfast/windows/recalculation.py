@@ -49,7 +49,7 @@ class Recalculation(Generic[V, S, R]):
 
     def evict(self, count: int = 1) -> None:
         """Drop the oldest `count` updates, one by one."""
-        check_eviction(count, len(self))
+        count = check_eviction(count, len(self))
         for _ in range(count):
             self._states.popleft()
 

@@ -57,7 +57,7 @@ class TwoStacks(Generic[V, S, R]):
 
     def evict(self, count: int = 1) -> None:
         """Drop the oldest `count` updates; combines only for those of the back stack that stay."""
-        check_eviction(count, len(self))
+        count = check_eviction(count, len(self))
         in_front = len(self._front)
         if count < in_front:
             del self._front[in_front - count :]

@@ -7,6 +7,7 @@ overflow. What has no meaning for a monoid is refused here, before a window has 
 from __future__ import annotations
 
 import math
+import operator
 from datetime import date
 from enum import Enum
 from reprlib import repr as shorten
@@ -14,7 +15,7 @@ from typing import Any, Final, NoReturn
 
 import numpy as np
 
-from holdfast.errors import InvalidValueError, TimeOrderError
+from holdfast.errors import InvalidArgumentError, InvalidValueError, TimeOrderError
 
 __all__ = [
     "ABOVE",
@@ -25,6 +26,7 @@ __all__ = [
     "none_if",
     "to_finite_float",
     "to_float",
+    "to_integer",
     "to_number",
     "to_ordered",
     "to_plain",
@@ -73,6 +75,14 @@ _INTS = (int, np.integer, np.bool_)
 _NUMPY_NUMBERS = (np.number, np.bool_)
 # A duration, which NumPy counts among its integers and its type stubs do not.
 _DURATION: type = np.timedelta64
+
+
+def to_integer(what: str, argument: Any) -> int:
+    """An argument that counts something as Python's own int, whatever integer it is."""
+    try:
+        return int(operator.index(argument))
+    except TypeError:
+        raise InvalidArgumentError(f"{what}: {shorten(argument)} is no integer") from None
 
 
 def to_plain(value: Any) -> Any:

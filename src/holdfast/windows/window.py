@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeVar
 from holdfast.errors import EmptyWindowError, InvalidArgumentError
 from holdfast.windows.monoid import HOLE, Hole, Monoid
 from holdfast.windows.policies import Part, Policy, check_monotone
+from holdfast.windows.values import to_integer
 
 __all__ = ["Stepwise", "Window", "check_eviction", "roll", "slide_one_by_one"]
 
@@ -59,14 +60,17 @@ class Stepwise(Window[V, S, R], Protocol):
         """The aggregate without that state."""
 
 
-def check_eviction(count: int, length: int) -> None:
-    """Refuse to evict what is not there."""
+def check_eviction(count: int, length: int) -> int:
+    """The count as Python's own int; refuses to evict what is not there."""
+    if type(count) is not int:
+        count = to_integer("evict", count)
     if count < 0:
         raise InvalidArgumentError(f"evict: count is {count}; it must be 0 or more")
     if count > length:
         raise EmptyWindowError(
             f"evict: {count} to go but the window holds {length}; check len(window) first"
         )
+    return count
 
 
 def roll(window: Window[V, S, R], values: Iterable[V], policy: Policy) -> list[R]:

@@ -2,6 +2,7 @@
 
 import math
 import pickle
+import sys
 import warnings
 from collections.abc import Iterator
 from datetime import date
@@ -237,6 +238,16 @@ def test_infinities_and_nan_pass_through_sums(columns: Columns) -> None:
     assert all(map(math.isnan, answers[2:4]))
     assert answers[4] == inf
     assert answers[5] == (4.0 if columns is c.SUM else 4.0 / 3)
+
+
+@pytest.mark.parametrize("columns", [c.SUM, c.MEAN, objects(m.sum), objects(m.mean)])
+def test_a_sum_that_only_its_rest_takes_beyond_all_floats_is_infinite(columns: Columns) -> None:
+    values = [sys.float_info.max, 2.0**969, 2.0**969]
+    state = reduce_segments(columns, lift(columns, values), np.array([0]))
+    assert fold(m.sum, values) == math.inf
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert columns.lower(state).tolist() == [math.inf]
 
 
 def test_infinities_and_nan_pass_through_variances() -> None:

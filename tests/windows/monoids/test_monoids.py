@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from holdfast.errors import InvalidArgumentError, InvalidValueError, TimeOrderError
 from holdfast.windows import monoids as m
 from holdfast.windows.amta import Amta
-from holdfast.windows.monoid import Monoid
+from holdfast.windows.monoid import HOLE, Monoid
 from holdfast.windows.policies import last, two_argument
 
 NAN, INF = math.nan, math.inf
@@ -477,6 +477,15 @@ def test_first_and_last_answer_none_when_that_is_the_value():
     assert answer(m.first, None, 1) is None
     assert answer(m.last, 1, None) is None
     assert answer(m.first, 1, None) == 1
+
+
+@pytest.mark.parametrize("monoid", [m.first, m.last])
+def test_an_empty_slot_is_no_value(monoid: Monoid[Any, Any, Any]):
+    window = Amta(monoid)
+    window.insert(1)
+    with pytest.raises(InvalidValueError, match="HOLE is no value"):
+        window.insert(HOLE)
+    assert (len(window), window.result()) == (1, 1)
 
 
 def test_longest_increasing_run_is_strict_and_crosses_the_seams():

@@ -4,10 +4,13 @@ import math
 import pickle
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from datetime import date, datetime
+from decimal import Decimal
 from functools import partial, reduce
 from typing import Any
 
 import numpy as np
+import pandas
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -617,6 +620,7 @@ BAD = {
     "datetime time": (np.array(["2020"], "M8[us]"), ["new"], {"v": [1]}, InvalidValueError),
     "far time": ([2**62], ["new"], {"v": [1]}, InvalidValueError),
     "NaN key": ([1, 1], ["new", math.nan], {"v": [1, 2]}, InvalidValueError),
+    "NA key": ([1, 1], ["new", pandas.NA], {"v": [1, 2]}, InvalidValueError),
     "NaN in a key": ([1], [("new", (math.nan,))], {"v": [1]}, InvalidValueError),
     "unhashable key": ([1, 1], ["new", []], {"v": [1, 2]}, InvalidValueError),
     "text in a sum": ([1, 1], ["new", "a"], {"v": [1, "x"]}, InvalidValueError),
@@ -645,6 +649,25 @@ def test_a_column_that_changes_its_kind_is_refused_before_panes_must_be_combined
         window.add([2], ["b"], v=["x"], w=["x"])
     window.add([2], ["a"], v=[0.5], w=["x"])
     assert answers(window.advance(4), "least")[-1] == (4, {"a": 0.5})
+
+
+@pytest.mark.parametrize("monoid", [m.min, m.max, m.range])
+@pytest.mark.parametrize(
+    "values",
+    [[date(2020, 1, 2), Decimal(1)], [Decimal(1), datetime(2020, 1, 2)], [Decimal(1), date.max]],
+    ids=str,
+)
+def test_objects_that_could_not_be_compared_when_panes_are_combined_are_refused(
+    monoid: Any, values: list[Any]
+) -> None:
+    window = ShardWindow({"x": (monoid, "v")}, 4, 2)
+    with pytest.raises(InvalidValueError, match="compare"):
+        window.add([0, 0], ["a", "b"], v=values)
+    window.add([0], ["a"], v=[date(2020, 1, 1)])
+    with pytest.raises(InvalidValueError, match="compare"):
+        window.add([2, 2], ["a", "b"], v=values)
+    window.add([2], ["a"], v=[date(2020, 1, 3)])
+    assert [e.end for e in window.advance(9)] == [2, 4, 6]
 
 
 def test_columns_may_be_called_times_keys_or_self() -> None:

@@ -11,6 +11,7 @@ from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
 from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
@@ -225,6 +226,7 @@ def test_times_and_exact_numbers_keep_their_kind() -> None:
     for value in (
         date(2024, 2, 29),
         datetime(2024, 2, 29, tzinfo=timezone(timedelta(hours=2))),
+        datetime(2024, 2, 29, tzinfo=ZoneInfo("UTC")),
         Decimal("1.10"),
         Fraction(1, 3),
         -0.0,

@@ -791,6 +791,35 @@ def test_another_monoid_is_refused() -> None:
     assert open_window(m.sum, store, "w").result() == 1
 
 
+@pytest.mark.parametrize(
+    ("stored_with", "opened_with"),
+    [
+        (m.top_k(1), m.top_k(2)),
+        (m.histogram([1, 2]), m.histogram([1, 3])),
+        (m.approx_distinct(4), m.approx_distinct(5)),
+        (m.approx_quantiles([0.5], k=100), m.approx_quantiles([0.5], k=200)),
+        (m.product(x=m.min), m.product(x=m.max)),
+        (m.product(x=m.top_k(1)), m.product(x=m.top_k(2))),
+    ],
+    ids=repr,
+)
+def test_a_monoid_with_other_parameters_is_refused(
+    stored_with: Monoid[Any, Any, Any], opened_with: Monoid[Any, Any, Any]
+) -> None:
+    store = MemoryStore()
+    window = open_window(stored_with, store, "w")
+    window.insert(1)
+    window.checkpoint()
+    with pytest.raises(StoreError, match="was stored with the monoid"):
+        open_window(opened_with, store, "w")
+    assert open_window(stored_with.over(int), store, "w").position == 1
+
+
+def test_a_name_is_a_string() -> None:
+    with pytest.raises(InvalidArgumentError, match="window is 7; give its name"):
+        open_window(m.sum, MemoryStore(), 7)  # type: ignore[arg-type]
+
+
 def test_another_format_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     store = MemoryStore()
     with monkeypatch.context() as newer:
@@ -842,6 +871,12 @@ def test_states_that_cannot_be_stored_are_refused_and_change_nothing() -> None:
 def test_sizes_that_make_no_sense_are_refused(options: dict[str, int]) -> None:
     with pytest.raises(InvalidArgumentError, match="buffer of at least 1"):
         open_window(m.sum, MemoryStore(), "w", **options)
+
+
+@pytest.mark.parametrize("size", ["buffer", "cache"])
+def test_a_size_that_is_no_integer_is_refused(size: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=f"{size}: 2.5 is no integer"):
+        open_window(m.sum, MemoryStore(), "w", **{size: 2.5})
 
 
 def test_a_window_that_is_empty_time_and_again_is_saved_as_well() -> None:

@@ -123,8 +123,8 @@ def _settle(high: Column, low: Column) -> Column:
     """`high + low`; where high is an infinity or NaN, low is NaN and high alone the IEEE answer."""
     with np.errstate(over="ignore", invalid="ignore"):
         total: Column = high + low
-    finite = np.isfinite(total)
-    return total if finite.all() else np.where(finite, total, high)
+    lost = np.isnan(total)
+    return np.where(lost, high, total) if lost.any() else total
 
 
 def _lower_total(state: State) -> Column:

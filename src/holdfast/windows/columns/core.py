@@ -45,6 +45,8 @@ class Columns:
     lower: Callable[[State], Column]
     align: Callable[[State, State], tuple[State, State]] = _as_they_are
     """Two states with the same types, field by field, so that rows of both fit into one."""
+    compares: bool = False
+    """Whether `combine` compares values, so that those of a column must compare with each other."""
     reduce: Callable[[State, Column], State] | None = None
     """What `reduce_segments` does, where this monoid has a faster way."""
 
@@ -59,11 +61,18 @@ def objects(monoid: Monoid[Any, Any, Any]) -> Columns:
     lift = np.frompyfunc(monoid.lift, 1, 1)
     combine = np.frompyfunc(monoid.combine, 2, 1)
     lower = np.frompyfunc(monoid.lower, 1, 1)
+
+    def quietly(ufunc: np.ufunc, *operands: Column) -> Column:
+        # Overflows of Python's own floats are no news to NumPy.
+        with np.errstate(all="ignore"):
+            answer: Column = ufunc(*operands)
+        return answer
+
     return Columns(
         monoid.name,
-        lift=lambda values: (lift(as_objects(values)),),
-        combine=lambda older, newer: (combine(older[0], newer[0]),),
-        lower=lambda state: lower(state[0]),
+        lift=lambda values: (quietly(lift, as_objects(values)),),
+        combine=lambda older, newer: (quietly(combine, older[0], newer[0]),),
+        lower=lambda state: quietly(lower, state[0]),
     )
 
 

@@ -73,6 +73,7 @@ def _extreme(name: str, ufunc: np.ufunc) -> Columns:
         combine=partial(_combine_ordered, ufunc),
         lower=only,
         align=align_values,
+        compares=True,
         reduce=partial(_reduce_ordered, ufunc),
     )
 
@@ -122,5 +123,6 @@ RANGE: Final = Columns(
     combine=_widen,
     lower=_lower_range,
     align=align_values,
+    compares=True,
     reduce=_reduce_ranges,
 )

@@ -139,6 +139,7 @@ def top_k(k: int) -> Monoid[Any, tuple[Any, ...], list[Any]]:
         lift=_lift_top,
         combine=partial(_merge_top, k),
         lower=list,
+        parameters=f"k={k}",
     )
 
 
@@ -173,6 +174,7 @@ def histogram(edges: Iterable[Any]) -> Monoid[Any, tuple[int, ...], Histogram]:
         lift=partial(_lift_into_bin, bounds, units),
         combine=_add_counts,
         lower=_lower_histogram,
+        parameters=f"edges={list(bounds)}",
     )
 
 

@@ -121,12 +121,13 @@ def product(**dimensions: Monoid[Any, Any, Any]) -> Monoid[Any, tuple[Any, ...],
             check(newest[position], incoming[position])
 
     return Monoid(
-        name=f"product({', '.join(dimensions)})",
+        name="product",
         identity=tuple(part.identity for part in parts),
         lift=lift,
         combine=combine,
         lower=lower,
         check_order=check_order if checks else None,
+        parameters=", ".join(f"{name}={part.signature}" for name, part in dimensions.items()),
     )
 
 

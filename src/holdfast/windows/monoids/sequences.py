@@ -7,8 +7,9 @@ from enum import Enum
 from functools import partial
 from typing import Any, Final, NamedTuple
 
+from holdfast.errors import InvalidValueError
 from holdfast.windows import columns
-from holdfast.windows.monoid import Monoid
+from holdfast.windows.monoid import HOLE, Monoid
 from holdfast.windows.values import BELOW, check_time_order, itself, none_if, to_ordered, to_time
 
 __all__ = [
@@ -87,6 +88,12 @@ def _both(older: bool, newer: bool) -> bool:
     return older and newer
 
 
+def _lift_any(value: Any) -> Any:
+    if value is HOLE:
+        raise InvalidValueError("first or last: HOLE is no value; filter it out or give None")
+    return value
+
+
 def _lift_alone(value: Any) -> tuple[Any, ...]:
     return (value,)
 
@@ -98,7 +105,7 @@ def _newer_time(older: Any, newer: Any) -> Any:
 first: Final[Monoid[Any, Any, Any]] = Monoid(
     "first",
     identity=NOTHING,
-    lift=itself,
+    lift=_lift_any,
     combine=_earlier,
     lower=partial(none_if, NOTHING),
     columns=columns.FIRST,
@@ -109,7 +116,7 @@ first: Final[Monoid[Any, Any, Any]] = Monoid(
 last: Final[Monoid[Any, Any, Any]] = Monoid(
     "last",
     identity=NOTHING,
-    lift=itself,
+    lift=_lift_any,
     combine=_later,
     lower=partial(none_if, NOTHING),
     columns=columns.LAST,

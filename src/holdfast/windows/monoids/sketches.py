@@ -40,6 +40,7 @@ def approx_distinct(lg_k: int = 12) -> Monoid[Any, bytes, int]:
         lift=partial(_lift_hll, lg_k),
         combine=partial(_combine_hlls, lg_k),
         lower=partial(_estimate_distinct, lg_k),
+        parameters=f"lg_k={lg_k}",
     )
 
 
@@ -109,6 +110,7 @@ def approx_quantiles(
         lift=partial(_lift_digest, k),
         combine=_combine_digests,
         lower=partial(_read_quantiles, shares),
+        parameters=f"k={k}",
     )
 
 

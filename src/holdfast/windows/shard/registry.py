@@ -206,8 +206,16 @@ def _check_key(key: Any) -> None:
     for part in key if isinstance(key, tuple) else (key,):
         if isinstance(part, tuple):
             _check_key(part)
-        elif part != part:
+        elif not _equals_itself(part):
             raise InvalidValueError(
-                f"keys: {shorten(key)} has NaN, which is not equal to itself; filter it out or "
+                f"keys: {shorten(key)} has NaN or NA, not equal to itself; filter it out or "
                 "give None"
             )
+
+
+def _equals_itself(part: Any) -> bool:
+    try:
+        return bool(part == part)
+    except (TypeError, ValueError):
+        # Of pandas.NA nobody knows.
+        return False

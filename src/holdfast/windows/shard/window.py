@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import copy
 import math
-import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from heapq import heappop, heappush
@@ -38,6 +37,7 @@ from holdfast.windows.monoid import Monoid
 from holdfast.windows.shard.batches import first_rows, group, split_by_pane
 from holdfast.windows.shard.registry import Names, Registry, as_keys
 from holdfast.windows.shard.tables import NO_KEYS, Table, Tables, same
+from holdfast.windows.values import to_integer
 
 __all__ = ["Emission", "ShardStats", "ShardWindow"]
 
@@ -347,10 +347,13 @@ class ShardWindow:
 
     def _check_kind(self, name: str, state: State) -> None:
         """Refuse now what could not be combined later, when panes are closed."""
-        sample = self._samples.get(name)
-        if sample is None or all(a.dtype == b.dtype for a, b in zip(sample, state, strict=True)):
-            return
-        self._columns[name].combine(sample, rows(state, FIRST_ROW))
+        columns, first = self._columns[name], rows(state, FIRST_ROW)
+        sample = self._samples.get(name, first)
+        if columns.compares and state[0].dtype == object:
+            # Here each may be of another kind.
+            columns.combine(rows(sample, np.zeros(len(state[0]), np.int64)), state)
+        elif any(a.dtype != b.dtype for a, b in zip(sample, first, strict=True)):
+            columns.combine(sample, first)
 
     # Panes into the window
 
@@ -455,10 +458,7 @@ def _check_aggregates(
 
 
 def _check_integer(what: str, value: Any, at_least: float = -math.inf) -> int:
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise InvalidArgumentError(f"{what}: {shorten(value)} is no integer") from None
+    number = to_integer(what, value)
     if number < at_least or abs(number) > FARTHEST:
         raise InvalidArgumentError(
             f"{what}: is {number}; it must be at least {max(at_least, -FARTHEST)} and at most 2**61"

@@ -17,6 +17,7 @@ from fractions import Fraction
 from io import BytesIO
 from types import BuiltinFunctionType, FunctionType
 from typing import Any, Protocol
+from zoneinfo import ZoneInfo
 
 import numpy as np
 
@@ -27,7 +28,7 @@ __all__ = ["Codec", "StateCodec", "seal", "unseal"]
 VERSION = 1
 _HEAD = 5
 
-_PLAIN = (complex, Decimal, Fraction, date, datetime, time, timedelta, timezone)
+_PLAIN = (complex, Decimal, Fraction, date, datetime, time, timedelta, timezone, ZoneInfo)
 _NUMPY = (np.ndarray, np.dtype)
 _OWN = "holdfast.windows."
 
@@ -101,8 +102,12 @@ class _Pickler(pickle.Pickler):
 
     # Called for everything that is not of one of pickle's own types, names included.
     def reducer_override(self, value: Any) -> Any:
+        if type(value) is ZoneInfo and value.key:
+            # Its own pickles call `getattr`.
+            return ZoneInfo, (value.key,)
         if self._may_save(value):
-            return NotImplemented
+            # Some versions of Python pickle members by `getattr`, which is not to be decoded.
+            return (type(value), (value.value,)) if isinstance(value, Enum) else NotImplemented
         named = value if isinstance(value, type | FunctionType) else type(value)
         raise InvalidValueError(
             f"a state holds {named.__module__}.{named.__qualname__}, "

@@ -20,6 +20,7 @@ from holdfast.windows.stores.readahead import ReadAhead
 from holdfast.windows.stores.saved import from_record
 from holdfast.windows.stores.store import Key, KeyRange, Store, epoch_range, root_key
 from holdfast.windows.stores.writer import Writer
+from holdfast.windows.values import to_integer
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -51,6 +52,10 @@ def open_window(
     their use; beyond these a window of n updates holds O(log n). With an `executor` the store is
     written and read ahead in its threads; call `checkpoint()` before you shut it down.
     """
+    if not isinstance(window, str):
+        raise InvalidArgumentError(f"open_window: window is {window!r}; give its name, a string")
+    buffer = to_integer("open_window: buffer", buffer)
+    cache = to_integer("open_window: cache", cache)
     if buffer < 1 or cache < 0:
         raise InvalidArgumentError(
             f"open_window: buffer is {buffer} and cache {cache}; "
@@ -58,8 +63,8 @@ def open_window(
         )
     link = Link(store, window, StateCodec() if codec is None else codec, executor)
     link.encode(monoid.identity)
-    epoch, root = _resume(link, monoid.name)
-    writer: Writer[S] = Writer(link, monoid.name, epoch, buffer)
+    epoch, root = _resume(link, monoid.signature)
+    writer: Writer[S] = Writer(link, monoid.signature, epoch, buffer)
     return Amta(monoid, pairs=StoredPairs(link, writer, epoch, cache), root=root)
 
 
