@@ -4,17 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from random import Random
 from string import ascii_letters
 from typing import Any, ClassVar
 
+import numpy as np
 import pytest
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from holdfast.errors import WindowDroppedError
-from holdfast.windows import Amta, Daba, LogMta, Part, Policy, Recalculation, TwoStacks
+from holdfast.windows import (
+    Amta,
+    Daba,
+    LogMta,
+    Part,
+    Policy,
+    Recalculation,
+    ShardWindow,
+    TwoStacks,
+)
+from holdfast.windows import monoids as m
 from holdfast.windows.policies import hopping, last, two_argument
 from tests.windows.counting import ALL, CONCATENATION, PEAK, SPAN, Any3, answer
 from tests.windows.invariants import assert_structure
@@ -349,6 +361,67 @@ def test_every_bulk_eviction_of_a_window_is_right(algorithm: Any, size: int) -> 
         numbers.check()
         numbers.insert(2)
         numbers.check()
+
+
+class ScalarWindows:
+    """One scalar window per key, moved by time as a shard window is."""
+
+    def __init__(self, algorithm: Any, monoid: Any3, size: int) -> None:
+        self._make = lambda: algorithm(
+            m.product(time=m.time.over(itemgetter(0)), value=monoid.over(itemgetter(1)))
+        )
+        self._windows: dict[Any, Any] = {}
+        self._size = size
+
+    def insert(self, time: int, key: Any, value: Any) -> None:
+        self._windows.setdefault(key, self._make()).insert((time, value))
+
+    def results_at(self, end: int) -> dict[Any, Any]:
+        """The answers of the keys that have updates in the window that ends here."""
+        gone = two_argument(
+            lambda _total, old: old.value.time < end - self._size, keep_newest=False
+        )
+        for window in self._windows.values():
+            window.slide(gone)
+        return {key: each.result().value for key, each in self._windows.items() if len(each)}
+
+
+ROWS = st.lists(
+    st.tuples(st.integers(0, 40), st.sampled_from("abc"), st.sampled_from(["", "x", "y", "z"])),
+    max_size=40,
+)
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("monoid", [CONCATENATION, m.last, m.max, m.count], ids=repr)
+@settings(max_examples=25)
+@given(rows=ROWS, size=st.integers(1, 12), slide=st.integers(1, 12), data=st.data())
+def test_a_shard_window_equals_a_scalar_window_per_key(
+    algorithm: Any,
+    monoid: Any3,
+    rows: list[tuple[int, str, str]],
+    size: int,
+    slide: int,
+    data: st.DataObject,
+) -> None:
+    slide = min(size, slide)
+    shard = ShardWindow({"answer": (monoid, "value")}, size=size, slide=slide)
+    scalars = ScalarWindows(algorithm, monoid, size)
+    rows = sorted(rows, key=lambda row: row[0])
+    waiting, added = list(rows), 0
+    for watermark in [*sorted(data.draw(st.lists(st.integers(0, 60), max_size=6))), 60]:
+        taken = [row for row in rows[added:] if row[0] < watermark + 5]
+        added += len(taken)
+        times, keys, values = ([row[field] for row in taken] for field in range(3))
+        # Rows of a key in a pane are combined by time, whatever order they come in.
+        assert not len(shard.add(times, keys, value=np.array(values, dtype=object)))
+        for emission in shard.advance(watermark):
+            while waiting and waiting[0][0] < emission.end:
+                time, key, value = waiting.pop(0)
+                scalars.insert(time, key, value)
+            answers = dict(zip(emission.keys.tolist(), emission["answer"].tolist(), strict=True))
+            assert answers == scalars.results_at(emission.end)
+    assert not waiting
 
 
 def assert_structure_unless_large(window: Any) -> None:

@@ -18,8 +18,8 @@ from typing import Generic, TypeAlias, TypeVar
 from holdfast.errors import WindowDroppedError
 from holdfast.windows.monoid import HOLE, Hole, Monoid
 from holdfast.windows.pairs import MemoryPairs, Pair, Pairs, Root, Written
-from holdfast.windows.policies import Part, Policy, check_monotone
-from holdfast.windows.window import check_eviction, roll
+from holdfast.windows.policies import Part, Policy, check_monotone, check_policy
+from holdfast.windows.window import check_eviction, check_monoid, roll
 
 __all__ = ["Amta"]
 
@@ -43,6 +43,7 @@ class Amta(Generic[V, S, R]):
         pairs: Pairs[S] | None = None,
         root: Root[S] | None = None,
     ) -> None:
+        check_monoid(monoid)
         self.monoid = monoid
         self._pairs: Pairs[S] = MemoryPairs() if pairs is None else pairs
         self._root: Root[S] = Root() if root is None else root
@@ -172,6 +173,7 @@ class Amta(Generic[V, S, R]):
         """
         if self._dropped:
             self._check_living()
+        check_policy(policy)
         if debug:
             check_monotone(policy, self.monoid, self.leaves())
         root = self._root

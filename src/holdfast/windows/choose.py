@@ -12,6 +12,7 @@ import numpy as np
 from holdfast.errors import InvalidArgumentError
 from holdfast.windows.amta import Amta
 from holdfast.windows.monoid import Monoid
+from holdfast.windows.window import check_monoid
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -34,6 +35,7 @@ def aggregator(
     monoid that has a compiled form this is a `FastAmta`; else an `Amta`, which takes any values and
     keeps ints exact.
     """
+    check_monoid(monoid)
     if monoid.kernel is None or not _is_float64(dtype):
         return Amta(monoid)
     try:

@@ -18,7 +18,7 @@ from typing import Generic, TypeVar
 
 from holdfast.windows.monoid import HOLE, Hole, Monoid
 from holdfast.windows.policies import Policy
-from holdfast.windows.window import check_eviction, roll, slide_one_by_one
+from holdfast.windows.window import check_eviction, check_monoid, roll, slide_one_by_one
 
 __all__ = ["Daba"]
 
@@ -38,6 +38,7 @@ class Daba(Generic[V, S, R]):
     """
 
     def __init__(self, monoid: Monoid[V, S, R]) -> None:
+        check_monoid(monoid)
         self.monoid = monoid
         self._ready: deque[Entry[S]] = deque()
         """[F, L): each with the aggregate from it to the end of the front."""

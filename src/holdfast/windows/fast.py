@@ -20,7 +20,7 @@ from holdfast.windows.amta import Amta
 from holdfast.windows.kernels import Place, Rows
 from holdfast.windows.monoid import HOLE, Hole, Monoid
 from holdfast.windows.pairs import Pair, Pairs, Root
-from holdfast.windows.policies import Policy
+from holdfast.windows.policies import Policy, check_policy
 from holdfast.windows.values import to_integer, to_number
 
 __all__ = ["KERNELS", "FastAmta", "Kernel"]
@@ -106,6 +106,7 @@ class FastAmta(Generic[S, R]):
 
     def __init__(self, monoid: Monoid[Any, S, R], *, capacity: int = 64) -> None:
         """`capacity` is how many updates there is room for at first; it doubles when needed."""
+        window.check_monoid(monoid)
         if monoid.kernel not in KERNELS:
             raise InvalidArgumentError(
                 f"FastAmta: {monoid.name} has no compiled form; use Amta, or one of "
@@ -162,6 +163,7 @@ class FastAmta(Generic[S, R]):
 
         `debug` first asks the policy about every prefix and raises if its answers are not monotone.
         """
+        check_policy(policy)
         size = len(self)
         if policy.newest is not None and not debug:
             self.evict(max(0, size - policy.newest))
@@ -178,6 +180,7 @@ class FastAmta(Generic[S, R]):
         NaN stands for a result that is None. If one of the values is refused, none is inserted.
         """
         self._living()
+        check_policy(policy)
         column = self._to_column(values)
         if policy.newest is None:
             return np.array(window.roll(self, column.tolist(), policy), dtype=np.float64)

@@ -16,8 +16,8 @@ from typing import Generic, TypeVar
 
 from holdfast.windows.monoid import HOLE, Hole, Monoid
 from holdfast.windows.pairs import Pair
-from holdfast.windows.policies import Part, Policy, check_monotone
-from holdfast.windows.window import check_eviction, roll
+from holdfast.windows.policies import Part, Policy, check_monotone, check_policy
+from holdfast.windows.window import check_eviction, check_monoid, roll
 
 __all__ = ["LogMta"]
 
@@ -36,6 +36,7 @@ class LogMta(Generic[V, S, R]):
     """Leaves swept per operation: one keeps up with single evictions, more catch up on bulk."""
 
     def __init__(self, monoid: Monoid[V, S, R]) -> None:
+        check_monoid(monoid)
         self.monoid = monoid
         self._levels: list[dict[int, S]] = [{}]
         self._oldest = self._next = self._swept = 0
@@ -88,6 +89,7 @@ class LogMta(Generic[V, S, R]):
 
         `debug` first asks the policy about every prefix and raises if its answers are not monotone.
         """
+        check_policy(policy)
         if debug:
             check_monotone(policy, self.monoid, self.leaves())
         size = len(self)

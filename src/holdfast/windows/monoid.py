@@ -11,6 +11,8 @@ from enum import Enum
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
+from holdfast.errors import InvalidArgumentError
+
 if TYPE_CHECKING:
     from holdfast.windows.columns import Columns
 
@@ -58,6 +60,13 @@ class Monoid(Generic[V, S, R]):
     """What else states depend on, for instance `k=3`: a store keeps states of different parameters
     apart, which may have the same name."""
 
+    def __post_init__(self) -> None:
+        for part in ("lift", "combine", "lower"):
+            if not callable(getattr(self, part)):
+                raise InvalidArgumentError(
+                    f"Monoid: {part} is {getattr(self, part)!r}; give a function"
+                )
+
     def __repr__(self) -> str:
         return f"Monoid({self.signature!r})"
 
@@ -68,6 +77,10 @@ class Monoid(Generic[V, S, R]):
 
     def over(self, read: Callable[[U], V] | str) -> Monoid[U, S, R]:
         """The same monoid over updates of which `read` takes the value (a name reads that item)."""
+        if not callable(read) and not isinstance(read, str):
+            raise InvalidArgumentError(
+                f"over: read is {read!r}; give a function of the update or the name of an item"
+            )
         take: Callable[[Any], V] = itemgetter(read) if isinstance(read, str) else read
         lift = self.lift
         return replace(self, lift=lambda update: lift(take(update)), columns=None, kernel=None)  # type: ignore[return-value]

@@ -19,6 +19,7 @@ __all__ = [
     "Policy",
     "before_max",
     "check_monotone",
+    "check_policy",
     "hopping",
     "last",
     "time_span",
@@ -91,6 +92,11 @@ class Policy:
                 "Policy: give window_invariant, eviction_invariant or both; "
                 "a window that never evicts needs no policy"
             )
+        for part in ("window_invariant", "eviction_invariant"):
+            if getattr(self, part) is not None and not callable(getattr(self, part)):
+                raise InvalidArgumentError(
+                    f"Policy: {part} is {getattr(self, part)!r}; give a function of parts"
+                )
 
     def must_go(self, candidate: Part, after: Part, before: Part) -> bool:
         """Whether at least `candidate` has to leave `before`, which leaves `after`."""
@@ -105,8 +111,19 @@ class Policy:
         return invariant is not None and window.size > 0 and not invariant(window)
 
 
+def check_policy(policy: object) -> None:
+    """Refuse to slide by anything but a policy."""
+    if not isinstance(policy, Policy):
+        raise InvalidArgumentError(
+            f"policy: is {policy!r}; give one of holdfast.windows.policies, as in last(100), "
+            "or a Policy"
+        )
+
+
 def two_argument(rule: Callable[[Part, Part], bool], *, keep_newest: bool = True) -> Policy:
     """`rule(total, old)`: at least the prefix `old` has to leave the window `total`."""
+    if not callable(rule):
+        raise InvalidArgumentError(f"two_argument: rule is {rule!r}; give a function of two parts")
     return Policy(
         eviction_invariant=lambda candidate, _after, before: rule(before, candidate),
         keep_newest=keep_newest,
@@ -130,8 +147,14 @@ def time_span(length: Any, time: Callable[[Any], Any] = lambda value: value.time
     `time` reads the newest time of an aggregate; by default its dimension `time`
     (`monoids.product(time=monoids.time.over(...), ...)`).
     """
-    if not length > length * 0:
-        raise InvalidArgumentError(f"time_span: length is {length}; it must be above 0")
+    try:
+        positive = bool(length > length - length)
+    except TypeError:
+        positive = False
+    if not positive:
+        raise InvalidArgumentError(
+            f"time_span: length is {length!r}; give a number or a timedelta above 0"
+        )
     return two_argument(lambda total, old: bool(time(total.value) - time(old.value) >= length))
 
 
@@ -142,6 +165,8 @@ def value_bound(
 
     The aggregate must not fall when the window grows: sums of negative values have no such suffix.
     """
+    if limit is None or limit != limit:
+        raise InvalidArgumentError(f"value_bound: limit is {limit!r}; nothing compares with that")
     return Policy(
         window_invariant=lambda window: bool(value(window.value) <= limit), keep_newest=keep_newest
     )

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator
 from typing import Generic, TypeVar
 
 from holdfast.windows.monoid import HOLE, Hole, Monoid
-from holdfast.windows.policies import Part, Policy, check_monotone
-from holdfast.windows.window import check_eviction, roll
+from holdfast.windows.policies import Part, Policy, check_monotone, check_policy
+from holdfast.windows.window import check_eviction, check_monoid, roll
 
 __all__ = ["Recalculation"]
 
@@ -25,6 +25,7 @@ class Recalculation(Generic[V, S, R]):
     """A sliding window: O(1) insert, O(n) result; nothing to keep in order."""
 
     def __init__(self, monoid: Monoid[V, S, R]) -> None:
+        check_monoid(monoid)
         self.monoid = monoid
         self._states: deque[S] = deque()
 
@@ -58,6 +59,7 @@ class Recalculation(Generic[V, S, R]):
 
         `debug` first asks the policy about every prefix and raises if its answers are not monotone.
         """
+        check_policy(policy)
         if debug:
             check_monotone(policy, self.monoid, self._states)
         count = max(self._least_accepted(policy), self._longest_named(policy))

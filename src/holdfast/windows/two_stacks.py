@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 
 from holdfast.windows.monoid import HOLE, Hole, Monoid
 from holdfast.windows.policies import Policy
-from holdfast.windows.window import check_eviction, roll, slide_one_by_one
+from holdfast.windows.window import check_eviction, check_monoid, roll, slide_one_by_one
 
 __all__ = ["TwoStacks"]
 
@@ -28,6 +28,7 @@ class TwoStacks(Generic[V, S, R]):
     """
 
     def __init__(self, monoid: Monoid[V, S, R]) -> None:
+        check_monoid(monoid)
         self.monoid = monoid
         self._front: list[tuple[S, S]] = []
         """State and aggregate from there to the newest of the front; the oldest is last."""

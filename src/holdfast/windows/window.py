@@ -11,10 +11,10 @@ from typing import Any, Protocol, TypeVar
 
 from holdfast.errors import EmptyWindowError, InvalidArgumentError
 from holdfast.windows.monoid import HOLE, Hole, Monoid
-from holdfast.windows.policies import Part, Policy, check_monotone
+from holdfast.windows.policies import Part, Policy, check_monotone, check_policy
 from holdfast.windows.values import to_integer
 
-__all__ = ["Stepwise", "Window", "check_eviction", "roll", "slide_one_by_one"]
+__all__ = ["Stepwise", "Window", "check_eviction", "check_monoid", "roll", "slide_one_by_one"]
 
 V = TypeVar("V")
 S = TypeVar("S")
@@ -60,6 +60,15 @@ class Stepwise(Window[V, S, R], Protocol):
         """The aggregate without that state."""
 
 
+def check_monoid(monoid: object) -> None:
+    """Refuse to make a window of anything but a monoid."""
+    if not isinstance(monoid, Monoid):
+        raise InvalidArgumentError(
+            f"monoid: is {monoid!r}; give a Monoid or one of holdfast.windows.monoids "
+            "(those that take parameters are called first, as in top_k(3))"
+        )
+
+
 def check_eviction(count: int, length: int) -> int:
     """The count as Python's own int; refuses to evict what is not there."""
     if type(count) is not int:
@@ -75,6 +84,7 @@ def check_eviction(count: int, length: int) -> int:
 
 def roll(window: Window[V, S, R], values: Iterable[V], policy: Policy) -> list[R]:
     """Insert each value, slide, and note the result: one result for each value."""
+    check_policy(policy)
     insert, slide, result = window.insert, window.slide, window.result
     results = []
     for value in values:
@@ -90,6 +100,7 @@ def slide_one_by_one(window: Stepwise[V, S, R], policy: Policy, *, debug: bool =
     The policy is asked about the whole prefix that has gone, as one that searches would ask it.
     """
     monoid = window.monoid
+    check_policy(policy)
     if debug:
         check_monotone(policy, monoid, window.leaves())
     size = len(window)

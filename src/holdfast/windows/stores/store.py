@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 __all__ = [
     "Key",
@@ -56,6 +56,7 @@ def epoch_range(window: str, epoch: int = ROOT) -> KeyRange:
     return KeyRange(Key(window, epoch, 0, 0), Key(window, epoch + 1, 0, 0))
 
 
+@runtime_checkable
 class Store(Protocol):
     """A key-value store for windows. Two threads may use it at the same time.
 

@@ -21,6 +21,7 @@ from holdfast.windows.stores.saved import from_record
 from holdfast.windows.stores.store import Key, KeyRange, Store, epoch_range, root_key
 from holdfast.windows.stores.writer import Writer
 from holdfast.windows.values import to_integer
+from holdfast.windows.window import check_monoid
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -52,6 +53,11 @@ def open_window(
     their use; beyond these a window of n updates holds O(log n). With an `executor` the store is
     written and read ahead in its threads; call `checkpoint()` before you shut it down.
     """
+    check_monoid(monoid)
+    if not isinstance(store, Store):
+        raise InvalidArgumentError(
+            f"store: is {store!r}; give a store, as in holdfast.disk.DiskStore(folder)"
+        )
     if not isinstance(window, str):
         raise InvalidArgumentError(f"open_window: window is {window!r}; give its name, a string")
     buffer = to_integer("open_window: buffer", buffer)
