@@ -15,9 +15,9 @@ def main() -> None:
         window.insert(update)
     (PICTURES / "forest-before.svg").write_text(draw(window, "ten updates"))
     window.insert(4)
-    (PICTURES / "forest-insert.svg").write_text(draw(window, "after inserting 4"))
+    (PICTURES / "forest-insert.svg").write_text(draw(window, "after a 4 came in"))
     window.evict(3)
-    (PICTURES / "forest-evict.svg").write_text(draw(window, "after evicting 3"))
+    (PICTURES / "forest-evict.svg").write_text(draw(window, "after the oldest three left"))
 
 
 if __name__ == "__main__":

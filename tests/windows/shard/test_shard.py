@@ -919,3 +919,10 @@ def test_panes_far_apart_and_many_keys_do_not_overflow_the_order_of_rows() -> No
         (1 - far, dict.fromkeys(keys, 2)),
         (1 + far, dict.fromkeys(keys, 1)),
     ]
+
+
+def test_a_masked_array_is_refused_because_its_mask_would_be_lost() -> None:
+    window = total(1, 1)
+    with pytest.raises(InvalidValueError, match="masked array"):
+        window.add([0, 0], ["a", "b"], v=np.ma.masked_array([1, 2], mask=[False, True]))
+    assert window.stats.rows == 0

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.errors import InvalidArgumentError
+from holdfast.errors import InvalidArgumentError, InvalidValueError
 from holdfast.windows.values import to_plain
 
 __all__ = [
@@ -57,6 +57,11 @@ def as_column(values: Any, what: str = "column") -> Column:
 def as_array(values: Any, what: str = "column") -> Column:
     """An array as it is, or a sequence as an array of objects."""
     if isinstance(values, np.ndarray) or hasattr(values, "__array__"):
+        if isinstance(values, np.ma.MaskedArray):
+            raise InvalidValueError(
+                f"{what}: is a masked array, whose mask would be lost; leave the masked rows out "
+                "or fill them"
+            )
         array = np.asarray(values)
     else:
         try:
