@@ -350,6 +350,22 @@ def test_bulk_eviction_from_the_worst_of_starts_costs_at_most_130_combines(
             assert window.result() == (start + count, start + LARGE - 1)
 
 
+def test_bulk_eviction_by_count_from_the_worst_of_starts_costs_at_most_54_combines() -> None:
+    """That the dearest is two from 2 before a power of two was found as above."""
+    counted = Counted(SPAN)
+    rng = Random(8)
+    dearest = 0
+    for start in [2**19 - 2, 7 * 2**18, 2**21 - 2, *(rng.randrange(2**24) for _ in range(20))]:
+        for count in [2, *bulk_counts()]:
+            root = span_root(start, start + LARGE)
+            window = Amta(counted.monoid, pairs=SpanPairs(), root=root)
+            counted.spent()
+            window.evict(count)
+            dearest = max(dearest, counted.spent())
+            assert window.result() == (start + count, start + LARGE - 1)
+    assert dearest == 54
+
+
 def test_bulk_eviction_cost_follows_the_number_evicted(large: Large) -> None:
     costs = []
     for power in (0, 3, 6, 9):
