@@ -49,6 +49,13 @@ def answer(monoid: Any3, values: Iterable[Any]) -> Any:
     return monoid.lower(reduce(monoid.combine, states) if states else monoid.identity)
 
 
+def filled(window: Any, values: Iterable[Any]) -> Any:
+    """The window, with these updates in it."""
+    for value in values:
+        window.insert(value)
+    return window
+
+
 class Counted:
     """A monoid whose combines are counted."""
 

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from functools import partial
 from math import log2
 from random import Random
-from string import ascii_lowercase, ascii_uppercase
 from typing import Any
 
 import pytest
@@ -15,7 +14,7 @@ from holdfast.errors import WindowDroppedError
 from holdfast.windows import HOLE, Amta, Policy
 from holdfast.windows.pairs import MemoryPairs, Pair, Root, Written
 from holdfast.windows.policies import last, two_argument
-from tests.windows.counting import CONCATENATION, SPAN, SUM, Counted
+from tests.windows.counting import CONCATENATION, SPAN, SUM, Counted, filled
 from tests.windows.invariants import assert_amta
 from tests.windows.tracing import lines_executed
 
@@ -113,13 +112,6 @@ def span_root(oldest: int, end: int) -> Root[Any]:
     return root
 
 
-def filled(monoid: Any, values: Any, pairs: Any = None) -> Amta[Any, Any, Any]:
-    window = Amta(monoid, pairs=pairs)
-    for value in values:
-        window.insert(value)
-    return window
-
-
 def gone_before(number: int) -> Policy:
     """What is older than this number goes, in the two-argument form."""
     return two_argument(lambda _total, old: old.value[1] < number)
@@ -195,7 +187,7 @@ def shown(root: Root[Any]) -> Root[Any]:
 
 
 def test_figure_4_4() -> None:
-    window = filled(SUM, [1, 2, 1, 2, 1, 2, 1, 2])
+    window = filled(Amta(SUM), [1, 2, 1, 2, 1, 2, 1, 2])
     assert window.forest() == [[(1, 2)] * 4, [(3, 3), (3, HOLE)], [(6, HOLE)]]
     assert (window.root.front, window.root.back) == (6, 6)
     assert window.root.stack == [3, 5]
@@ -207,7 +199,7 @@ def test_figure_4_4() -> None:
 
 
 def test_figure_4_5() -> None:
-    window = filled(SUM, [1, 3, 2, 1, 2, 1, 1, 0, 3, 1])
+    window = filled(Amta(SUM), [1, 3, 2, 1, 2, 1, 1, 0, 3, 1])
     assert window.result() == 15
     assert (window.root.front, window.root.back) == (7, 8)
     assert window.root.stack == [3, 6]
@@ -222,7 +214,7 @@ def test_figure_4_5() -> None:
 
 
 def test_level_boundaries_before_and_after_a_tree_merges() -> None:
-    window = filled(CONCATENATION, "abcd")
+    window = filled(Amta(CONCATENATION), "abcd")
     assert window.forest() == [[("a", "b"), ("c", "d")], [("ab", HOLE)]]
     window.insert("e")
     assert window.forest() == [[("a", "b"), ("c", "d"), ("e", HOLE)], [("ab", "cd")]]
@@ -234,7 +226,7 @@ def test_level_boundaries_before_and_after_a_tree_merges() -> None:
 def slide_costs(size: int, slides: int) -> list[int]:
     """The combines of each of some steps of insert, slide and result at a constant size."""
     counted = Counted(SPAN)
-    window = filled(counted.monoid, range(size))
+    window = filled(Amta(counted.monoid), range(size))
     policy = last(size)
     costs = []
     counted.spent()
@@ -268,7 +260,7 @@ def test_a_slide_beside_a_power_of_two_is_no_dearer(power: int, offset: int) -> 
 def test_a_policy_that_searches_costs_a_constant_number_of_combines_on_average() -> None:
     counted = Counted(SPAN)
     size = 2**10
-    window = filled(counted.monoid, range(size))
+    window = filled(Amta(counted.monoid), range(size))
     counted.spent()
     for number in range(size, 5 * size):
         window.insert(number)
@@ -281,7 +273,7 @@ class Large:
 
     def __init__(self) -> None:
         self.counted = Counted(SPAN)
-        self.base = filled(self.counted.monoid, range(LARGE), pairs=CountedReads())
+        self.base = filled(Amta(self.counted.monoid, pairs=CountedReads()), range(LARGE))
         self.starts = [self.base, self._slid(1), self._slid(777), self._slid(2**12 - 1)]
 
     def _slid(self, by: int) -> Amta[Any, Any, Any]:
@@ -407,7 +399,7 @@ def test_the_first_steps_after_a_bulk_eviction_do_not_pay_for_it(large: Large) -
 @pytest.mark.parametrize("power", range(4, 13))
 def test_a_fork_copies_logarithmically_many_states(power: int) -> None:
     size = 2**power
-    window = filled(SPAN, range(size))
+    window = filled(Amta(SPAN), range(size))
     for number in range(size, 3 * size):
         window.insert(number)
         window.evict()
@@ -419,7 +411,7 @@ def test_a_fork_copies_logarithmically_many_states(power: int) -> None:
 
 
 def test_a_fork_and_its_base_do_not_disturb_each_other() -> None:
-    base = filled(CONCATENATION, "abcdefghijklm")
+    base = filled(Amta(CONCATENATION), "abcdefghijklm")
     fork = base.fork()
     for value in "nopqrstuvwxyz":
         fork.insert(value)
@@ -433,7 +425,7 @@ def test_a_fork_and_its_base_do_not_disturb_each_other() -> None:
 
 
 def test_forks_of_forks_outlive_what_they_came_from() -> None:
-    base = filled(SPAN, range(100))
+    base = filled(Amta(SPAN), range(100))
     child = base.fork()
     for number in range(100, 150):
         child.insert(number)
@@ -448,7 +440,7 @@ def test_forks_of_forks_outlive_what_they_came_from() -> None:
 
 
 def test_a_long_line_of_forks_whose_bases_are_dropped_goes_on() -> None:
-    window = filled(SPAN, range(50))
+    window = filled(Amta(SPAN), range(50))
     for number in range(50, 3000):
         fork = window.fork()
         window.drop()
@@ -459,7 +451,7 @@ def test_a_long_line_of_forks_whose_bases_are_dropped_goes_on() -> None:
 
 
 def test_every_use_of_a_dropped_window_is_refused() -> None:
-    base = filled(SPAN, range(5))
+    base = filled(Amta(SPAN), range(5))
     fork = base.fork()
     base.drop()
     uses: list[Callable[[], object]] = [
@@ -479,129 +471,3 @@ def test_every_use_of_a_dropped_window_is_refused() -> None:
         with pytest.raises(WindowDroppedError, match="fork"):
             use()
     assert fork.result() == (0, 4)
-
-
-def step(window: Amta[Any, Any, Any], steps: int) -> None:
-    for _ in range(steps):
-        window.insert(window.position)
-        window.evict()
-
-
-def held(window: Amta[Any, Any, Any]) -> int:
-    return window._pairs.held()  # type: ignore[attr-defined]
-
-
-def test_a_sliding_window_holds_no_more_pairs_than_leaves() -> None:
-    window = filled(SPAN, range(1000))
-    for _ in range(50):
-        step(window, 100)
-        assert held(window) <= len(window) + 20
-
-
-def test_pairs_of_a_bulk_eviction_are_collected_little_by_little() -> None:
-    window = filled(SPAN, range(2**14))
-    window.evict(2**14 - 10)
-    assert held(window) > 2**14 - 100
-    step(window, 2**12)
-    assert held(window) <= len(window) + 20
-
-
-def test_an_emptied_window_is_collected_while_it_refills() -> None:
-    window = filled(SPAN, range(2**12))
-    window.evict(2**12)
-    for number in range(2**12, 2**13):
-        window.insert(number)
-    assert held(window) <= len(window) + 20
-
-
-def test_collection_can_be_had_at_once() -> None:
-    pairs: MemoryPairs[Any] = MemoryPairs()
-    window = filled(SPAN, range(1000), pairs)
-    window.evict(990)
-    pairs.collect()
-    assert pairs.held() <= len(window) + 20
-    assert_amta(window)
-
-
-def test_what_a_fork_may_read_is_kept_until_it_is_dropped() -> None:
-    base = filled(SPAN, range(2000))
-    fork = base.fork()
-    step(base, 3000)
-    assert held(base) >= 4000
-    assert_amta(fork)
-    fork.drop()
-    step(base, 1000)
-    assert held(base) <= len(base) + 20
-    assert base.result() == (4000, 5999)
-
-
-def test_what_a_dropped_base_leaves_is_collected_as_its_fork_slides_past_it() -> None:
-    base = filled(SPAN, range(2000))
-    shared = base._pairs
-    fork = base.fork()
-    step(base, 100)
-    base.drop()
-    step(fork, 3000)
-    assert shared.held() == 0  # type: ignore[attr-defined]
-    assert held(fork) <= len(fork) + 20
-    assert_amta(fork)
-
-
-@pytest.mark.parametrize(("base_steps", "fork_steps"), [(5, 200), (200, 5), (60, 60)])
-def test_a_fork_keeps_its_own_pairs_when_its_base_is_dropped(
-    base_steps: int, fork_steps: int
-) -> None:
-    base = filled(CONCATENATION, ascii_lowercase)
-    fork = base.fork()
-    for _ in range(base_steps):
-        base.insert("!")
-    for place in range(fork_steps):
-        fork.insert(ascii_uppercase[place % 26])
-    expected = fork.result()
-    base.drop()
-    assert fork.result() == expected
-    assert_amta(fork)
-    while len(fork) > 1:
-        fork.evict()
-        expected = expected[1:]
-        assert fork.result() == expected
-
-
-def test_what_a_base_had_not_yet_collected_is_collected_by_its_fork() -> None:
-    base = filled(SPAN, range(2000))
-    base.evict(1900)
-    fork = base.fork()
-    base.drop()
-    assert held(fork) > 1900
-    step(fork, 500)
-    assert held(fork) <= len(fork) + 20
-
-
-def test_the_last_of_several_forks_takes_over_from_a_dropped_base() -> None:
-    base = filled(SPAN, range(300))
-    place = base._pairs
-    forks = [base.fork() for _ in range(3)]
-    grandchild = forks[0].fork()
-    base.drop()
-    for fork in forks:
-        step(fork, 20)
-    forks[0].drop()
-    forks[1].drop()
-    assert place.held() > 0, "two windows still share it"
-    forks[2].drop()
-    assert place.held() == 0
-    step(grandchild, 500)
-    assert_amta(grandchild)
-    assert held(grandchild) <= len(grandchild) + 20
-
-
-@pytest.mark.parametrize("base_first", [True, False])
-def test_nothing_is_held_when_base_and_fork_are_dropped(base_first: bool) -> None:
-    base = filled(SPAN, range(500))
-    fork = base.fork()
-    step(fork, 300)
-    step(base, 10)
-    places = [base._pairs, fork._pairs]
-    for window in [base, fork] if base_first else [fork, base]:
-        window.drop()
-    assert [place.held() for place in places] == [0, 0]  # type: ignore[attr-defined]

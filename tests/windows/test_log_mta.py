@@ -6,32 +6,24 @@ from collections.abc import Callable
 from functools import partial
 from math import log2
 from random import Random
-from typing import Any
 
 import pytest
 
-from holdfast.windows import HOLE, LogMta, Monoid, Part, Policy
+from holdfast.windows import HOLE, LogMta, Part, Policy
 from holdfast.windows.policies import last, two_argument
-from tests.windows.counting import CONCATENATION, PEAK, SPAN, SUM, Counted
+from tests.windows.counting import CONCATENATION, PEAK, SPAN, SUM, Counted, filled
 from tests.windows.invariants import assert_log_mta
 from tests.windows.tracing import lines_executed
 
 
-def filled(monoid: Monoid[Any, Any, Any], values: Any) -> LogMta[Any, Any, Any]:
-    window = LogMta(monoid)
-    for value in values:
-        window.insert(value)
-    return window
-
-
 def test_figure_4_1() -> None:
-    window = filled(SUM, [1, 2, 1, 2, 1, 2])
+    window = filled(LogMta(SUM), [1, 2, 1, 2, 1, 2])
     assert window.forest() == [[(1, 2)] * 3, [(3, 3), (3, HOLE)], [(6, 3)]]
     assert window.result() == 9
 
 
 def test_a_new_root_keeps_the_old_one() -> None:
-    window = filled(CONCATENATION, "abc")
+    window = filled(LogMta(CONCATENATION), "abc")
     assert window.forest() == [[("a", "b"), ("c", HOLE)], [("ab", "c")]]
     assert window.result() == "abc"
 
@@ -47,7 +39,7 @@ def span_of_four(asked: list[int]) -> Policy:
 @pytest.mark.parametrize("passed", [0, 1, 2, 3])
 def test_figure_4_2(passed: int) -> None:
     """Timestamp 8 makes all others leave in three questions, one per level from the root down."""
-    window = filled(PEAK, [1, 1, 2, 2, 3, 3, 4])
+    window = filled(LogMta(PEAK), [1, 1, 2, 2, 3, 3, 4])
     window.evict(passed)
     window.insert(8)
     assert window.height == 3
@@ -61,7 +53,7 @@ def test_figure_4_2(passed: int) -> None:
 def test_the_policy_is_asked_at_most_once_per_level() -> None:
     rng = Random(5)
     for _ in range(100):
-        window = filled(SPAN, range(rng.randrange(1, 300)))
+        window = filled(LogMta(SPAN), range(rng.randrange(1, 300)))
         window.evict(rng.randrange(len(window)))
         asked = 0
         cut = window.result()[0] + rng.randrange(len(window))
@@ -90,7 +82,7 @@ def test_the_height_follows_the_length_wherever_the_window_lies() -> None:
 def test_every_operation_costs_logarithmically_many_combines(power: int) -> None:
     counted = Counted(SPAN)
     size = 2**power
-    window = filled(counted.monoid, range(size))
+    window = filled(LogMta(counted.monoid), range(size))
     counted.spent()
     for number in range(size, 3 * size):
         window.insert(number)
@@ -109,7 +101,7 @@ class TestBulkEviction:
     )
     def test_by_count_has_no_loop_over_it(self, count: int) -> None:
         counted = Counted(SPAN)
-        window = filled(counted.monoid, range(self.SIZE))
+        window = filled(LogMta(counted.monoid), range(self.SIZE))
         counted.spent()
         assert lines_executed(partial(window.evict, count)) < 500
         assert counted.spent() <= 15
@@ -126,7 +118,7 @@ class TestBulkEviction:
     )
     def test_by_policy_has_no_loop_over_it(self, count: int, form: Callable[[int], Policy]) -> None:
         counted = Counted(SPAN)
-        window = filled(counted.monoid, range(self.SIZE))
+        window = filled(LogMta(counted.monoid), range(self.SIZE))
         counted.spent()
         assert lines_executed(partial(window.slide, form(count))) < 2000
         assert counted.spent() <= 5 * 13
@@ -151,7 +143,7 @@ def test_the_structure_is_right_after_every_step_of_a_random_run(seed: int) -> N
 
 
 def test_what_was_evicted_is_collected_little_by_little() -> None:
-    window = filled(SPAN, range(2**12))
+    window = filled(LogMta(SPAN), range(2**12))
     window.evict(2**12 - 10)
     assert window.held() > 2**12
     for number in range(2**12, 2**12 + 2**10):

@@ -17,7 +17,7 @@ from holdfast.windows.policies import (
     two_argument,
     value_bound,
 )
-from tests.windows.counting import CONCATENATION, PEAK, SUM, Counted
+from tests.windows.counting import CONCATENATION, PEAK, SUM, Counted, filled
 
 ALGORITHMS = [Recalculation, TwoStacks, Daba, LogMta, Amta]
 every_algorithm = pytest.mark.parametrize("algorithm", ALGORITHMS)
@@ -51,18 +51,11 @@ TIMED: Monoid[Timed, Timed, Timed] = Monoid(
 )
 
 
-def filled(algorithm: Any, monoid: Any, values: Any) -> Any:
-    window = algorithm(monoid)
-    for value in values:
-        window.insert(value)
-    return window
-
-
 @every_algorithm
 def test_the_example_of_section_3_2(algorithm: Any) -> None:
     """Keep the suffix whose sum is at most 10; answer its maximum."""
     at_most_ten = value_bound(10, lambda value: value.sum)
-    window = filled(algorithm, SUM_AND_MAX, [2, 2, 3, 3])
+    window = filled(algorithm(SUM_AND_MAX), [2, 2, 3, 3])
     assert window.slide(at_most_ten) == 0
     assert window.result().max == 3
     window.insert(4)
@@ -73,7 +66,7 @@ def test_the_example_of_section_3_2(algorithm: Any) -> None:
 
 @every_algorithm
 def test_last_keeps_the_newest(algorithm: Any) -> None:
-    assert filled(algorithm, CONCATENATION, "").roll("abcde", last(3)) == [
+    assert algorithm(CONCATENATION).roll("abcde", last(3)) == [
         "a",
         "ab",
         "abc",
@@ -90,13 +83,13 @@ def test_last_with_a_size_that_changes_as_it_runs(algorithm: Any) -> None:
     )
     policy = last(lambda window: window.value[0])
     updates = [(2, "a"), (2, "b"), (2, "c"), (4, "d"), (4, "e"), (4, "f"), (1, "g"), (3, "h")]
-    results = filled(algorithm, sized, []).roll(updates, policy)
+    results = algorithm(sized).roll(updates, policy)
     assert [text for _, text in results] == ["a", "ab", "bc", "bcd", "bcde", "cdef", "g", "gh"]
 
 
 @every_algorithm
 def test_time_span_keeps_what_is_younger(algorithm: Any) -> None:
-    window = filled(algorithm, TIMED, [])
+    window = algorithm(TIMED)
     updates = [Timed(0, "a"), Timed(1, "b"), Timed(4, "c"), Timed(4, "d"), Timed(5.5, "e")]
     results = window.roll(updates, time_span(4))
     assert [text for _, text in results] == ["a", "ab", "bc", "bcd", "cde"]
@@ -104,14 +97,14 @@ def test_time_span_keeps_what_is_younger(algorithm: Any) -> None:
 
 @every_algorithm
 def test_an_update_after_a_long_silence_leaves_alone(algorithm: Any) -> None:
-    window = filled(algorithm, TIMED, [Timed(time / 100, "x") for time in range(100)])
+    window = filled(algorithm(TIMED), [Timed(time / 100, "x") for time in range(100)])
     assert window.roll([Timed(3600, "y")], time_span(60)) == [Timed(3600, "y")]
     assert len(window) == 1
 
 
 @every_algorithm
 def test_before_max_drops_all_that_precedes_the_newest_maximum(algorithm: Any) -> None:
-    window = filled(algorithm, PEAK, [])
+    window = algorithm(PEAK)
     sizes = []
     for value in [5, 3, 4, 5, 1, 2, 9, 9]:
         window.insert(value)
@@ -123,7 +116,7 @@ def test_before_max_drops_all_that_precedes_the_newest_maximum(algorithm: Any) -
 
 @every_algorithm
 def test_hopping_lets_the_oldest_leave_together(algorithm: Any) -> None:
-    results = filled(algorithm, CONCATENATION, "").roll("abcdefghi", hopping(4, 3))
+    results = algorithm(CONCATENATION).roll("abcdefghi", hopping(4, 3))
     assert results == ["a", "ab", "abc", "abcd", "de", "def", "defg", "gh", "ghi"]
 
 
@@ -133,7 +126,7 @@ def test_maximum_with_a_cap_takes_the_longer_of_the_two_evictions(algorithm: Any
         window_invariant=lambda window: window.size <= 3,
         eviction_invariant=lambda candidate, after, _before: candidate.value <= after.value,
     )
-    window = filled(algorithm, PEAK, [])
+    window = algorithm(PEAK)
     held = []
     for value in [9, 1, 2, 0, 5, 4, 3, 2]:
         window.insert(value)
@@ -144,7 +137,7 @@ def test_maximum_with_a_cap_takes_the_longer_of_the_two_evictions(algorithm: Any
 
 @every_algorithm
 def test_an_update_that_alone_breaks_the_policy_stays_alone(algorithm: Any) -> None:
-    window = filled(algorithm, SUM, [1, 2, 3, 50])
+    window = filled(algorithm(SUM), [1, 2, 3, 50])
     assert window.slide(value_bound(10)) == 3
     assert window.result() == 50
     assert window.slide(value_bound(10)) == 0
@@ -156,7 +149,7 @@ def test_an_update_that_alone_breaks_the_policy_stays_alone(algorithm: Any) -> N
 @every_algorithm
 def test_an_update_that_alone_breaks_the_policy_goes_if_the_policy_says_so(algorithm: Any) -> None:
     policy = value_bound(10, keep_newest=False)
-    window = filled(algorithm, SUM, [1, 2, 3, 50])
+    window = filled(algorithm(SUM), [1, 2, 3, 50])
     assert window.slide(policy) == 4
     assert len(window) == 0
     assert window.slide(policy) == 0
@@ -166,7 +159,7 @@ def test_an_update_that_alone_breaks_the_policy_goes_if_the_policy_says_so(algor
 @every_algorithm
 def test_a_policy_that_accepts_no_window_at_all_ends(algorithm: Any) -> None:
     never = Policy(window_invariant=lambda _window: False)
-    window = filled(algorithm, CONCATENATION, "abc")
+    window = filled(algorithm(CONCATENATION), "abc")
     assert window.slide(never) == 2
     assert window.result() == "c"
     never = Policy(window_invariant=lambda _window: False, keep_newest=False)
@@ -179,7 +172,7 @@ def test_a_policy_that_accepts_no_window_at_all_ends(algorithm: Any) -> None:
 def test_an_eviction_invariant_that_wants_all_gone_leaves_the_newest(
     algorithm: Any, size: int
 ) -> None:
-    window = filled(algorithm, CONCATENATION, "abcdefgh"[:size])
+    window = filled(algorithm(CONCATENATION), "abcdefgh"[:size])
     assert window.slide(two_argument(lambda _total, _old: True)) == size - 1
     assert window.result() == "abcdefgh"[size - 1]
     assert window.slide(two_argument(lambda _total, _old: True, keep_newest=False)) == 1
@@ -191,14 +184,14 @@ def test_a_window_of_one_is_not_asked_about_what_must_stay(algorithm: Any) -> No
     def surprised(*_parts: Part) -> bool:
         raise AssertionError("there is nothing that may go")
 
-    window = filled(algorithm, CONCATENATION, "a")
+    window = filled(algorithm(CONCATENATION), "a")
     assert window.slide(Policy(eviction_invariant=surprised)) == 0
-    assert filled(algorithm, CONCATENATION, "").slide(Policy(window_invariant=surprised)) == 0
+    assert algorithm(CONCATENATION).slide(Policy(window_invariant=surprised)) == 0
 
 
 @every_algorithm
 def test_evicting_what_is_not_there_is_refused_and_changes_nothing(algorithm: Any) -> None:
-    window = filled(algorithm, CONCATENATION, "abc")
+    window = filled(algorithm(CONCATENATION), "abc")
     for count in (4, 100):
         with pytest.raises(EmptyWindowError, match=f"{count} to go but the window holds 3"):
             window.evict(count)
@@ -217,7 +210,7 @@ def test_evicting_what_is_not_there_is_refused_and_changes_nothing(algorithm: An
 def test_evicting_a_number_that_is_no_integer_is_refused_and_changes_nothing(
     algorithm: Any, count: Any
 ) -> None:
-    window = filled(algorithm, CONCATENATION, "abc")
+    window = filled(algorithm(CONCATENATION), "abc")
     with pytest.raises(InvalidArgumentError, match=r"evict: .* is no integer"):
         window.evict(count)
     window.insert("d")
@@ -228,7 +221,7 @@ def test_evicting_a_number_that_is_no_integer_is_refused_and_changes_nothing(
 @every_algorithm
 @pytest.mark.parametrize("number", [np.int64, np.uint8, bool])
 def test_any_integer_counts(algorithm: Any, number: Any) -> None:
-    window = filled(algorithm, CONCATENATION, "abcdefg")
+    window = filled(algorithm(CONCATENATION), "abcdefg")
     window.evict(number(1))
     assert window.slide(last(number(1))) == 5
     window.insert("h")
@@ -256,7 +249,7 @@ def test_any_integer_counts(algorithm: Any, number: Any) -> None:
 def test_debug_mode_reports_a_policy_that_is_not_monotone(
     algorithm: Any, policy: Policy, what: str
 ) -> None:
-    window = filled(algorithm, CONCATENATION, "abcd")
+    window = filled(algorithm(CONCATENATION), "abcd")
     with pytest.raises(PolicyNotMonotoneError, match=what):
         window.slide(policy, debug=True)
     assert window.result() == "abcd"
@@ -276,13 +269,13 @@ def test_a_policy_is_asked_about_the_whole_window_only_if_the_newest_may_go(
     for keep_newest in (True, False):
         left.clear()
         policy = Policy(eviction_invariant=eviction_invariant, keep_newest=keep_newest)
-        filled(algorithm, CONCATENATION, "abcdefg").slide(policy, debug=debug)
+        filled(algorithm(CONCATENATION), "abcdefg").slide(policy, debug=debug)
         assert min(left) == keep_newest
 
 
 @every_algorithm
 def test_a_sum_bound_over_negative_values_is_reported_in_debug_mode(algorithm: Any) -> None:
-    window = filled(algorithm, SUM, [5, -9, 8])
+    window = filled(algorithm(SUM), [5, -9, 8])
     with pytest.raises(PolicyNotMonotoneError, match="window_invariant"):
         window.slide(value_bound(6), debug=True)
 
@@ -290,8 +283,8 @@ def test_a_sum_bound_over_negative_values_is_reported_in_debug_mode(algorithm: A
 @every_algorithm
 def test_debug_mode_accepts_the_ready_made_policies(algorithm: Any) -> None:
     for policy in (last(3), hopping(4, 2), before_max(), value_bound(9)):
-        window = filled(algorithm, SUM, [1, 4, 1, 4, 2, 1, 3])
-        plain = filled(algorithm, SUM, [1, 4, 1, 4, 2, 1, 3])
+        window = filled(algorithm(SUM), [1, 4, 1, 4, 2, 1, 3])
+        plain = filled(algorithm(SUM), [1, 4, 1, 4, 2, 1, 3])
         assert window.slide(policy, debug=True) == plain.slide(policy)
 
 

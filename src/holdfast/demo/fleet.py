@@ -72,7 +72,8 @@ def run_fleet(console: Console, sensors: int, seconds: int) -> Fleet:
 @contextmanager
 def interruptible_session() -> Iterator[SparkSession]:
     """A session in which Ctrl-C prints no tracebacks, as pyspark and py4j would."""
-    logging.getLogger().addFilter(lambda record: "KeyboardInterrupt" not in record.getMessage())
+    root = logging.getLogger()
+    root.addFilter(_is_no_interrupt)
     handler = signal.getsignal(signal.SIGINT)
     spark = local_session("holdfast demo")
     # pyspark's handler calls the JVM from within the call that it interrupts.
@@ -81,6 +82,11 @@ def interruptible_session() -> Iterator[SparkSession]:
         yield spark
     finally:
         spark.stop()
+        root.removeFilter(_is_no_interrupt)
+
+
+def _is_no_interrupt(record: logging.LogRecord) -> bool:
+    return "KeyboardInterrupt" not in record.getMessage()
 
 
 def timed(status: Status, what: str, frame: DataFrame) -> DataFrame:
