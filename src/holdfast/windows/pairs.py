@@ -12,7 +12,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from holdfast.windows.monoid import HOLE, Hole
 
-__all__ = ["MemoryPairs", "Pair", "Pairs", "Root", "Written"]
+__all__ = ["BorrowedPairs", "MemoryPairs", "Pair", "Pairs", "Root", "Written"]
 
 S = TypeVar("S")
 
@@ -64,6 +64,35 @@ class Pairs(Protocol[S]):
 
     def checkpoint(self, root: Root[S]) -> None:
         """Make all that was written durable together with this root, where that has a meaning."""
+
+
+class BorrowedPairs(Generic[S]):
+    """The pairs of another window, for one that sees the newest part of the same updates.
+
+    The other window must take every update first and must keep at least what this one sees: then
+    each pair that this one would write is there already.
+    """
+
+    def __init__(self, lender: Pairs[S]) -> None:
+        self._lender = lender
+
+    def read(self, level: int, position: int) -> Pair[S]:
+        return self._lender.read(level, position)
+
+    def write(self, written: list[Written[S]], root: Root[S]) -> None:
+        """The lender has them."""
+
+    def release(self, oldest: int) -> None:
+        """The lender keeps what it keeps."""
+
+    def fork(self, root: Root[S]) -> BorrowedPairs[S]:
+        return BorrowedPairs(self._lender)
+
+    def drop(self) -> None:
+        """Nothing here is this window's own."""
+
+    def checkpoint(self, root: Root[S]) -> None:
+        """The lender does."""
 
 
 class MemoryPairs(Generic[S]):

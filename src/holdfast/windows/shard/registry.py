@@ -92,9 +92,9 @@ class Registry:
     either side meets a new key.
     """
 
-    def __init__(self) -> None:
-        self.names = Names([], np.empty(0, np.int64), 0)
-        self._slots: dict[Hashable, int] = {}
+    def __init__(self, names: Names | None = None) -> None:
+        self.names = Names([], np.empty(0, np.int64), 0) if names is None else names
+        self._slots = dict(zip(self.names.keys, range(len(self.names.keys)), strict=True))
         self._shared = False
         self._latest: Located | None = None
         self._dense = np.empty(0, np.int64)

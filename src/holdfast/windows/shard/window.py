@@ -8,10 +8,8 @@ whatever the ratio of size and slide. It never asks the clock: rows and watermar
 from __future__ import annotations
 
 import copy
-import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from heapq import heappop, heappush
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from reprlib import repr as shorten
 from typing import Any, Final
 
@@ -35,60 +33,38 @@ from holdfast.windows.columns import (
 )
 from holdfast.windows.monoid import Monoid
 from holdfast.windows.shard.batches import first_rows, group, split_by_pane
-from holdfast.windows.shard.registry import Names, Registry, as_keys
+from holdfast.windows.shard.emission import NOBODY, Emission
+from holdfast.windows.shard.known import Known
+from holdfast.windows.shard.open_panes import OpenPanes
+from holdfast.windows.shard.panes import FARTHEST, Panes, Span, check_integer
+from holdfast.windows.shard.partials import Partials
+from holdfast.windows.shard.registry import Located, Registry, as_keys
 from holdfast.windows.shard.tables import NO_KEYS, Table, Tables, same
-from holdfast.windows.values import to_integer
+from holdfast.windows.shard.views import TableAmta, Views
 
-__all__ = ["Emission", "ShardStats", "ShardWindow"]
+__all__ = ["Clock", "ShardStats", "ShardWindow"]
 
-FARTHEST: Final = 2**61
-"""Times lie between minus this and this, so that no sum of them overflows."""
+Aggregates = Mapping[str, tuple[Monoid[Any, Any, Any] | Columns, str | None]]
+OpenAmta = Callable[[Monoid[Table, Table, Table]], TableAmta]
 
 FIRST_ROW: Final = np.zeros(1, np.int64)
 """Where it is, for a copy of it."""
 
 
-class Emission:
-    """What the window from `start` up to, not including, `end` answers: a row for each of its keys.
+@dataclass(slots=True)
+class Clock:
+    """How far a shard window has come."""
 
-    Keys and answers are worked out when they are first read.
-    """
-
-    __slots__ = ("_answers", "_columns", "_names", "_table", "end", "start")
-
-    def __init__(
-        self, start: int, end: int, table: Table, columns: Mapping[str, Columns], names: Names
-    ) -> None:
-        self.start = start
-        self.end = end
-        self._table = table
-        self._columns = columns
-        self._names = names
-        self._answers: dict[str, Column] = {}
-
-    def __len__(self) -> int:
-        return len(self._table)
-
-    @property
-    def keys(self) -> Column:
-        """The keys in the window, in the order they first appeared; not to be written to."""
-        return self._names.read(self._table.ids)
-
-    def __getitem__(self, name: str) -> Column:
-        """One aggregate, a row for each of `keys`."""
-        if name not in self._answers:
-            columns = self._columns[name]
-            position = list(self._columns).index(name)
-            self._answers[name] = columns.lower(self._table.states[position])
-        return self._answers[name]
-
-    @property
-    def results(self) -> dict[str, Column]:
-        """All aggregates by name."""
-        return {name: self[name] for name in self._columns}
-
-    def __repr__(self) -> str:
-        return f"Emission(start={self.start}, end={self.end}, keys={len(self)})"
+    dues: list[int]
+    """For each span the pane before which its next window ends; of no meaning, as `next` and
+    `filled`, while there are neither panes in the window nor idle keys."""
+    next: int = 0
+    """The pane that follows the newest one in the window."""
+    filled: int = 0
+    """The newest pane in the window that has rows."""
+    watermark: int | None = None
+    closed: int | None = None
+    """The first pane that still takes rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,62 +97,44 @@ class ShardWindow:
     20 ['a', 'b'] [1.5, 2.0]
     40 ['a', 'b'] [5.5, 2.0]
 
-    Windows end at `offset` plus multiples of `slide`. A pane reaches from one point where a window
-    starts or ends to the next: one per slide, or two where `size` is no multiple of `slide`.
+    Windows end at `offset` plus multiples of `slide`. `panes` says how they cut time.
     """
 
     def __init__(
         self,
-        aggregates: Mapping[str, tuple[Monoid[Any, Any, Any] | Columns, str | None]],
+        aggregates: Aggregates,
         size: int,
         slide: int,
         *,
         offset: int = 0,
-        open_amta: Callable[[Monoid[Table, Table, Table]], Amta[Table, Table, Table]] = Amta,
+        more: Sequence[Span] = (),
+        linger: int | None = None,
+        open_amta: OpenAmta = Amta,
     ) -> None:
         """`aggregates`: for each name in the results a monoid and the column that it reads.
 
-        A monoid that looks at no value, such as count, needs no column: None. `open_amta` makes the
+        A monoid that looks at no value, such as count, needs no column: None. `more` are further
+        windows over the same panes. `linger`: for how long after its newest pane a key is still
+        named as idle by windows without its rows; by default it is not. `open_amta` makes the
         window of tables, for instance `partial(open_window, store=store, window="shard-3")`.
         """
         self._columns, self._reads = _check_aggregates(aggregates)
-        self.size = _check_integer("size", size, at_least=1)
-        self.slide = _check_integer("slide", slide, at_least=1)
-        if self.slide > self.size:
-            raise InvalidArgumentError(
-                f"slide: {slide} is more than size, {size}; rows between two windows would be "
-                "lost. Make slide at most size, or leave these rows out first"
-            )
-        self.offset = _check_integer("offset", offset) % self.slide
-        self._cut = -self.size % self.slide
-        """How far into a slide windows start: a pane ends there too, unless it is 0."""
-        self._step = 2 if self._cut else 1
-        """Panes per slide."""
-        self._span = self.size // self.slide * self._step + (self._step - 1)
-        """Panes per window."""
+        self.panes = Panes([Span(size, slide, offset), *more])
+        self.linger = None if linger is None else check_integer("linger", linger, at_least=0)
         self._tables = Tables(tuple(self._columns.values()))
-        self._amta = open_amta(self._tables.monoid)
-        if len(self._amta):
+        amta = open_amta(self._tables.monoid)
+        if len(amta):
             raise InvalidArgumentError(
-                f"open_amta: its window holds {len(self._amta)} panes, of keys unknown here; a "
+                f"open_amta: its window holds {len(amta)} panes, of keys unknown here; a "
                 "shard window starts empty, so open one under a name that was not used"
             )
+        self._views = Views(amta, [span.size for span in self.panes.spans])
         self._registry = Registry()
         self._ids = np.empty(0, np.int64)
         self._samples: dict[str, State] = {}
-        self._open: dict[int, Table] = {}
-        self._queue: list[int] = []
-        """A heap of the open panes."""
-        self._open_keys = 0
-        self._watermark: int | None = None
-        self._closed: int | None = None
-        """The first pane that still takes rows."""
-        self._next = 0
-        """The pane that follows the newest one in the window; of no meaning when that is empty."""
-        self._due = 0
-        """The pane before which the next window ends; likewise."""
-        self._filled = 0
-        """The newest pane in the window that has rows; likewise."""
+        self._open = OpenPanes()
+        self._known = Known()
+        self._now = Clock(dues=[0] * len(self.panes.spans))
         self._ready: list[Emission] = []
         self._live = 0
         self._rows = 0
@@ -186,7 +144,7 @@ class ShardWindow:
     @property
     def watermark(self) -> int | None:
         """How far time has advanced; None at first."""
-        return self._watermark
+        return self._now.watermark
 
     @property
     def keys(self) -> int:
@@ -200,10 +158,20 @@ class ShardWindow:
             rows=self._rows,
             late=self._late,
             combines=self._tables.combines,
-            panes=len(self._amta),
+            panes=len(self._views),
             open_panes=len(self._open),
             registered=len(self._registry),
         )
+
+    def next_end(self) -> int | None:
+        """When the next window with rows or idle keys ends; None while there is nothing to end."""
+        if self._is_going():
+            return self.panes.start(min(self._now.dues))
+        oldest = self._open.oldest
+        if oldest is None:
+            return None
+        start = self.panes.start(oldest)
+        return min(span.next_end(start) for span in self.panes.spans)
 
     def add(self, times: Any, keys: Any, /, **columns: Any) -> Column:
         """Take rows into their panes, in any order; answers the positions of those that are late.
@@ -217,12 +185,12 @@ class ShardWindow:
         whose = as_keys(keys)
         values = self._check_columns(columns, len(when), len(whose))
         if not len(when):
-            return np.empty(0, np.int64)
-        lowest, highest = self._pane(oldest), self._pane(newest)
-        late = np.empty(0, np.int64)
-        panes = self._pane(when) if lowest != highest else None
-        if self._closed is not None and lowest < self._closed:
-            closed = np.full(len(when), True) if panes is None else panes < self._closed
+            return NOBODY
+        lowest, highest = self.panes.of(oldest), self.panes.of(newest)
+        late = NOBODY
+        panes = self.panes.of_each(when) if lowest != highest else None
+        if self._now.closed is not None and lowest < self._now.closed:
+            closed = np.full(len(when), True) if panes is None else panes < self._now.closed
             late, taken = np.flatnonzero(closed), np.flatnonzero(~closed)
             when, whose = when[taken], whose[taken]
             values = {name: column[taken] for name, column in values.items()}
@@ -233,6 +201,28 @@ class ShardWindow:
         self._late += len(late)
         return late
 
+    def merge(self, partials: Partials) -> Column:
+        """Take rows that were reduced elsewhere; answers the positions of states that are late.
+
+        They are combined after what their panes hold already. When it raises, none has been taken.
+        """
+        self._check_living()
+        if len(partials.states) != len(self._columns):
+            raise InvalidArgumentError(
+                f"merge: states of {len(partials.states)} aggregates; this window has "
+                f"{len(self._columns)}"
+            )
+        late, taken, panes = NOBODY, None, partials.panes
+        if self._now.closed is not None and len(panes) and panes[0] < self._now.closed:
+            first = int(np.searchsorted(panes, self._now.closed))
+            late, taken, panes = np.arange(first), slice(first, None), panes[first:]
+        if len(panes):
+            self._take_partials(partials, taken, panes)
+        refused = int(partials.counts[late].sum())
+        self._rows += int(partials.counts.sum()) - refused
+        self._late += refused
+        return late
+
     def advance(self, watermark: int) -> list[Emission]:
         """Close the panes that end by `watermark`; answers the windows that have ended, in order.
 
@@ -241,20 +231,42 @@ class ShardWindow:
         those of the next call.
         """
         self._check_living()
-        now = _check_integer("watermark", watermark)
-        if self._watermark is not None and now < self._watermark:
+        now = check_integer("watermark", watermark)
+        if self._now.watermark is not None and now < self._now.watermark:
             raise TimeOrderError(
-                f"watermark: {now} is before {self._watermark}, where this window has been; "
+                f"watermark: {now} is before {self._now.watermark}, where this window has been; "
                 "watermarks never go back"
             )
-        closed = self._pane(now)
-        while self._end_window(closed):
+        closed = self.panes.of(now)
+        limits = [closed] * len(self.panes.spans)
+        while self._end_window(limits):
             pass
-        self._watermark = now
-        self._closed = closed if self._closed is None else max(self._closed, closed)
+        self._now.watermark = now
+        self._now.closed = closed if self._now.closed is None else max(self._now.closed, closed)
+        # Before panes go: the aggregate of the window is at hand now.
         self._forget_keys()
+        if self._is_going():
+            self._trim(self._firsts())
         ready, self._ready = self._ready, []
         return ready
+
+    def preview(self) -> list[Emission]:
+        """What windows would answer if no more rows came: those that end by the first end of their
+        span after the newest row. Changes nothing: works on a fork.
+        """
+        self._check_living()
+        numbers = self._open.numbers
+        if self._is_going():
+            numbers.append(self._now.filled)
+        if not numbers:
+            return []
+        newest = max(numbers)
+        fork = self.fork()
+        limits = [self.panes.due(span, newest) for span in self.panes.spans]
+        while fork._end_window(limits):
+            pass
+        fork.drop()
+        return fork._ready
 
     def fork(self) -> ShardWindow:
         """A second window that goes on from here; neither disturbs the other.
@@ -264,35 +276,23 @@ class ShardWindow:
         self._check_living()
         fork = copy.copy(self)
         fork._tables = Tables(self._tables.columns, self._tables.combines)
-        fork._amta = self._amta.fork()
-        fork._amta.monoid = fork._tables.monoid
+        fork._views = self._views.fork(fork._tables.monoid)
         fork._registry = self._registry.fork()
         fork._samples = dict(self._samples)
-        fork._open = dict(self._open)
-        fork._queue = list(self._queue)
+        fork._open = self._open.copy()
         fork._ready = list(self._ready)
+        fork._now = replace(self._now, dues=list(self._now.dues))
         return fork
 
     def drop(self) -> None:
         """Give up this window; its forks and its base live on."""
         self._check_living()
-        self._amta.drop()
+        self._views.drop()
         self._dropped = True
 
     def _check_living(self) -> None:
         if self._dropped:
             raise WindowDroppedError("this window was dropped; go on with its base or a fork")
-
-    def _pane(self, time: Any) -> Any:
-        """The pane in which a time lies, or for each of an array of times."""
-        if not self._cut:
-            return (time - self.offset) // self.slide
-        slides, rest = divmod(time - self.offset, self.slide)
-        return 2 * slides + (rest >= self._cut)
-
-    def _start(self, pane: int) -> int:
-        slides, second = divmod(pane, self._step)
-        return self.offset + slides * self.slide + second * self._cut
 
     # Rows into open panes
 
@@ -327,23 +327,42 @@ class ShardWindow:
                 state = reduce_segments(columns, state, starts)
             self._check_kind(name, state)
             states.append(state)
+        self._put(located, order, starts, panes, tuple(states))
+        if not self._samples:
+            for name, state in zip(self._columns, states, strict=True):
+                self._samples[name] = rows(state, FIRST_ROW)
+
+    def _take_partials(self, partials: Partials, taken: slice | None, panes: Column) -> None:
+        slots, states = partials.slots, partials.states
+        if taken is not None:
+            slots = slots[taken]
+            states = tuple([rows(state, taken) for state in states])
+        known = self._registry.locate(as_keys(partials.keys))
+        located = Located(known.keys, known.slots[slots], known.fresh)
+        order, _ = group(located, len(self._registry), panes, panes)
+        if order is not None:
+            states = tuple([rows(state, order) for state in states])
+        self._put(located, order, None, panes, states, known)
+
+    def _put(
+        self,
+        located: Located,
+        order: Column | None,
+        starts: Column | None,
+        panes: Column,
+        states: tuple[State, ...],
+        known: Located | None = None,
+    ) -> None:
+        """Combine what came with what the open panes hold, and only then take it."""
         slots = first_rows(located.slots, order, starts)
-        table = Table(self._registry.names.ids(slots), tuple(states))
+        table = Table(self._registry.names.ids(slots), states)
         added = {}
         for pane, part in split_by_pane(table, panes, order, starts):
             present = self._open.get(pane)
             added[pane] = part if present is None else self._tables.combine(present, part)
-        self._registry.admit(located)
-        if not self._samples:
-            for name, state in zip(self._columns, states, strict=True):
-                self._samples[name] = rows(state, FIRST_ROW)
+        self._registry.admit(located if known is None else known)
         for pane, part in added.items():
-            if pane in self._open:
-                self._open_keys -= len(self._open[pane])
-            else:
-                heappush(self._queue, pane)
-            self._open[pane] = part
-            self._open_keys += len(part)
+            self._open.put(pane, part)
 
     def _check_kind(self, name: str, state: State) -> None:
         """Refuse now what could not be combined later, when panes are closed."""
@@ -357,71 +376,102 @@ class ShardWindow:
 
     # Panes into the window
 
-    def _end_window(self, closed: int) -> bool:
-        """Bring the next window to its end if that is within the closed panes, and note its answer.
+    def _end_window(self, limits: list[int]) -> bool:
+        """Bring the next window to its end if that is within its limit, and note its answer.
 
         Every step can be taken again after one that raised.
         """
-        amta = self._amta
-        if len(amta):
-            start, due = self._next, self._due
-        else:
-            if not self._queue or self._queue[0] >= closed:
+        now, panes, views = self._now, self.panes, self._views
+        if not self._is_going():
+            if self._open.oldest is None:
                 return False
-            start = self._queue[0]
-            due = (start // self._step + 1) * self._step
-        if due > closed:
+            now.next = self._open.oldest
+            now.dues = [panes.due(span, now.next) for span in panes.spans]
+        due, which = min(
+            ((due, i) for i, due in enumerate(now.dues) if due <= limits[i]), default=(None, 0)
+        )
+        if due is None:
             return False
-        first = due - self._span
-        if len(amta):
-            if self._filled < first:
+        firsts = self._firsts()
+        if self._is_going():
+            if self._is_over(firsts):
                 # Only empty panes are left: on to the next one that has rows.
-                amta.evict(len(amta))
+                views.clear()
+                self._known = Known()
                 return True
-            gone = first - (start - len(amta))
-            if gone > 0:
-                amta.evict(gone)
-        for pane in range(start, due):
+            self._trim(firsts)
+        span, first = panes.spans[which], firsts[which]
+        for pane in range(now.next, due):
             self._close(pane)
-            self._due = due
-        table = amta.aggregate()
-        assert isinstance(table, Table)
-        names = self._registry.names
-        begin, end = self._start(first), self._start(due)
-        self._ready.append(Emission(begin, end, table, self._columns, names))
-        self._due = due + self._step
+        start, end = panes.start(first), panes.start(due)
+        table, idle = views.table(which), NOBODY
+        if self.linger is not None:
+            self._known = self._known.since(end - self.linger)
+            idle = self._known.without(table.ids)
+        if len(table) or len(idle):
+            names = self._registry.names
+            self._ready.append(Emission(which, start, end, table, self._columns, names, idle))
+        now.dues[which] = panes.due(span, due)
         return True
 
+    def _firsts(self) -> list[int]:
+        """The oldest pane of the next window of each span."""
+        return [
+            self.panes.first(*each) for each in zip(self.panes.spans, self._now.dues, strict=True)
+        ]
+
+    def _is_going(self) -> bool:
+        """Whether windows are to follow those that have ended, or the next rows start anew."""
+        return len(self._views) > 0 or len(self._known.ids) > 0
+
+    def _is_over(self, firsts: list[int]) -> bool:
+        """Whether no window to come has any rows of those in here, nor an idle key."""
+        if self._now.filled >= min(firsts):
+            return False
+        if self.linger is None or not len(self._known.ids):
+            return True
+        return int(self._known.seen.max()) + self.linger < self.panes.start(min(self._now.dues))
+
+    def _trim(self, firsts: list[int]) -> None:
+        """Let go of the panes that no window to come needs.
+
+        The keeper keeps for all: no other window that ends as late begins before its own.
+        """
+        for which, first in enumerate(firsts):
+            oldest = min(firsts) if which == self._views.keeper else first
+            self._views.evict(which, self._number(min(oldest, self._now.next)))
+
+    def _number(self, pane: int) -> int:
+        """Under which number the views have a pane."""
+        return self._views.position - (self._now.next - pane)
+
     def _close(self, pane: int) -> None:
+        now = self._now
         table = self._open.get(pane)
         if table is None:
-            self._amta.insert(NO_KEYS)
+            self._views.insert(NO_KEYS)
         else:
             if same(table.ids, self._ids):
                 # One array for all panes with the same keys: combines then need not compare.
                 table = Table(self._ids, table.states)
-            self._amta.insert(table)
+            self._views.insert(table)
             self._ids = table.ids
-        self._next = pane + 1
-        self._closed = pane + 1 if self._closed is None else max(self._closed, pane + 1)
+        now.next = pane + 1
+        now.closed = pane + 1 if now.closed is None else max(now.closed, pane + 1)
         if table is not None:
-            self._filled = pane
-            del self._open[pane]
-            heappop(self._queue)
-            self._open_keys -= len(table)
+            now.filled = pane
+            self._open.remove_oldest()
+            if self.linger is not None:
+                self._known = self._known.see(table.ids, self.panes.start(pane + 1))
 
     # Keys that have left
 
     def _live_ids(self) -> Column:
-        parts = [table.ids for table in self._open.values()]
-        if len(self._amta):
-            parts.append(self._window_ids())
-        return np.unique(np.concatenate(parts)) if parts else np.empty(0, np.int64)
+        parts = [*self._open.ids(), self._window_ids(), self._known.ids]
+        return np.unique(np.concatenate(parts))
 
     def _window_ids(self) -> Column:
-        table = self._amta.aggregate()
-        assert isinstance(table, Table)
-        return table.ids
+        return self._views.table(self._views.keeper).ids
 
     def _forget_keys(self) -> None:
         """Forget keys that have left once they may be the greater part: amortised O(1) per key.
@@ -429,7 +479,7 @@ class ShardWindow:
         Either so many keys came since the last time, or so many left, that looking at all of them
         is paid for.
         """
-        most = self._open_keys + (len(self._window_ids()) if len(self._amta) else 0)
+        most = self._open.rows + len(self._window_ids()) + len(self._known.ids)
         if len(self._registry) > 64 + 2 * min(self._live, most):
             live = self._live_ids()
             self._live = len(live)
@@ -437,7 +487,7 @@ class ShardWindow:
 
 
 def _check_aggregates(
-    aggregates: Mapping[str, tuple[Monoid[Any, Any, Any] | Columns, str | None]],
+    aggregates: Aggregates,
 ) -> tuple[dict[str, Columns], dict[str, str | None]]:
     if not aggregates:
         raise InvalidArgumentError(
@@ -455,15 +505,6 @@ def _check_aggregates(
                     'column that it reads, as in (monoids.sum, "price")'
                 )
     return columns, reads
-
-
-def _check_integer(what: str, value: Any, at_least: float = -math.inf) -> int:
-    number = to_integer(what, value)
-    if number < at_least or abs(number) > FARTHEST:
-        raise InvalidArgumentError(
-            f"{what}: is {number}; it must be at least {max(at_least, -FARTHEST)} and at most 2**61"
-        )
-    return number
 
 
 def _as_times(times: Any) -> tuple[Column, int, int]:

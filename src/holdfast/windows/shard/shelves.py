@@ -1,0 +1,143 @@
+"""Where a shard window lies between two batches: shelves of records, and pairs that lie on one.
+
+`saved` puts a window there; the operators bring shelves over what they have, such as Spark's map
+state. A shelf need not be safe by itself: a batch counts as a whole or not at all.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Generic, Protocol, TypeVar
+
+from holdfast.windows.pairs import Pair, Root, Written
+from holdfast.windows.shard.tables import Table
+
+__all__ = ["MemoryShelf", "OverlaidPairs", "Shelf", "ShelvedPairs"]
+
+S = TypeVar("S")
+
+
+class Shelf(Protocol):
+    """Records by a name and a number."""
+
+    def read(self, name: Any, number: int) -> Any:
+        """A record that was written; None where there is none."""
+
+    def write(self, name: Any, number: int, record: Any) -> None:
+        """Put a record there in place of the one that may be there."""
+
+    def delete(self, name: Any, number: int) -> None:
+        """Take a record away, if there is one."""
+
+
+class MemoryShelf:
+    """A shelf in memory, for tests and examples."""
+
+    def __init__(self) -> None:
+        self.records: dict[tuple[Any, int], Any] = {}
+
+    def read(self, name: Any, number: int) -> Any:
+        return self.records.get((name, number))
+
+    def write(self, name: Any, number: int, record: Any) -> None:
+        self.records[name, number] = record
+
+    def delete(self, name: Any, number: int) -> None:
+        self.records.pop((name, number), None)
+
+
+class ShelvedPairs:
+    """Interior pairs of tables on a shelf under (level, position).
+
+    What a batch writes stays here until it is saved, so pairs that come and go within one batch
+    never reach the shelf. What was read is forgotten then.
+    """
+
+    def __init__(self, shelf: Shelf) -> None:
+        self._shelf = shelf
+        self.swept = 0
+        """Pairs that cover only leaves before this one are not on the shelf."""
+        self.levels = 0
+        """Pairs on the shelf lie on levels below this one."""
+        self._oldest = 0
+        self._written: dict[tuple[int, int], Pair[Table]] = {}
+        self._read: dict[tuple[int, int], Pair[Table]] = {}
+
+    def resume(self, swept: int, levels: int) -> None:
+        """Go on with a shelf that pairs were saved on."""
+        self.swept = self._oldest = swept
+        self.levels = levels
+
+    def read(self, level: int, position: int) -> Pair[Table]:
+        at = level, position
+        pair = self._written.get(at) or self._read.get(at)
+        if pair is None:
+            pair = self._read[at] = self._shelf.read(level, position)
+        return pair
+
+    def write(self, written: list[Written[Table]], root: Root[Table]) -> None:
+        for level, position, pair in written:
+            self._written[level, position] = pair
+
+    def release(self, oldest: int) -> None:
+        self._oldest = oldest
+
+    def fork(self, root: Root[Table]) -> OverlaidPairs[Table]:
+        return OverlaidPairs(self)
+
+    def drop(self) -> None:
+        """The shelf goes with the one who owns it."""
+
+    def checkpoint(self, root: Root[Table]) -> None:
+        """`save` does that, with the rest of the shard window."""
+
+    def save(self) -> None:
+        """Bring the shelf up to date."""
+        for level, position in self._gone():
+            if self._written.pop((level, position), None) is None:
+                self._shelf.delete(level, position)
+        for (level, position), pair in self._written.items():
+            self._shelf.write(level, position, pair)
+            self.levels = max(self.levels, level + 1)
+        self.swept = self._oldest
+        self._written.clear()
+        self._read.clear()
+
+    def _gone(self) -> list[tuple[int, int]]:
+        """The pairs, as far as there can be any, that only cover leaves released since."""
+        levels = max([self.levels, *(level + 1 for level, _ in self._written)])
+        return [
+            (level, position)
+            for level in range(levels)
+            for position in range(self.swept >> level + 1, self._oldest >> level + 1)
+        ]
+
+
+class OverlaidPairs(Generic[S]):
+    """The pairs of a fork: its own in memory, on top of those of its base."""
+
+    def __init__(self, base: Any) -> None:
+        self._base = base
+        self._own: dict[tuple[int, int], Pair[S]] = {}
+
+    def read(self, level: int, position: int) -> Pair[S]:
+        own = self._own.get((level, position))
+        if own is None:
+            pair: Pair[S] = self._base.read(level, position)
+            return pair
+        return own
+
+    def write(self, written: list[Written[S]], root: Root[S]) -> None:
+        for level, position, pair in written:
+            self._own[level, position] = pair
+
+    def release(self, oldest: int) -> None:
+        """A fork is short-lived: it keeps what it has."""
+
+    def fork(self, root: Root[S]) -> OverlaidPairs[S]:
+        return OverlaidPairs(self)
+
+    def drop(self) -> None:
+        self._own.clear()
+
+    def checkpoint(self, root: Root[S]) -> None:
+        """Nothing of a fork is saved."""
