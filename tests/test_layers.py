@@ -14,7 +14,7 @@ import holdfast
 
 PACKAGE = Path(holdfast.__file__).parent
 
-PURE = {"errors", "tuples", "windows", "crdt", "protocol"}
+PURE = {"aggregates", "errors", "intervals", "tuples", "windows", "crdt", "protocol"}
 SIM = {"sim"}
 
 # What would bring Spark, sockets, a clock, randomness or threads into the pure layer.

@@ -1,8 +1,29 @@
 """Holdfast: windowed stream analytics on Apache Spark that stay available and right under faults.
 
-Importing this package is cheap on purpose: it loads neither Spark nor Arrow nor NumPy.
-Import what you use from its subpackages, for example `holdfast.windows`.
+Importing this package is cheap on purpose: it loads neither Spark nor Arrow nor NumPy. `window`,
+`sliding` and `tumbling` are loaded when they are first used, all else from its subpackages.
 """
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from holdfast.spark.windows import window
+    from holdfast.time_windows import sliding, tumbling
+
 __version__ = "0.1.0"
-__all__ = ["__version__"]
+__all__ = ["__version__", "sliding", "tumbling", "window"]
+
+_HOMES = {
+    "window": "holdfast.spark.windows",
+    "sliding": "holdfast.time_windows",
+    "tumbling": "holdfast.time_windows",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)

@@ -28,15 +28,18 @@ def printed(console: Console) -> str:
 
 
 def test_the_answers_hold_on_spark_and_through_kills(tmp_path, console):
-    show.run(console, tmp_path, sensors=6, seconds=700, updates=2_000, kills=2)
+    show.run(console, tmp_path, sensors=6, minutes=3, updates=2_000, kills=2)
     text = printed(console)
-    # 6 sensors, a reading every 2 of 700 seconds; windows end at 10, 20 ... 1290.
-    assert "2,100 readings in, 774 windows out" in text
-    assert "gave 774, of which 0 differ" in text
+    # A reading every second for 180 s; the watermark is 2 s behind the newest, at 179 s.
+    assert "1,080 readings in, 1,062 windows out" in text
+    assert "Of a sample of 885 windows, 0 differ from Spark's own." in text
     assert "2 kills; 2,000 answers" in text
     assert "0 differ from an uninterrupted run" in text
     assert text.rstrip().endswith("The answers hold.")
     assert (tmp_path / "sensors.png").read_bytes().startswith(b"\x89PNG")
+    page = (tmp_path / "sensors.html").read_text()
+    assert "1,080 readings in" in page
+    assert page.count("<svg") == 1
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
@@ -45,14 +48,15 @@ def test_a_wrong_answer_is_not_passed_over(tmp_path, console, monkeypatch):
     fleet = Fleet(
         rows=0,
         windows=0,
-        spark_windows=0,
+        seconds=0,
+        compared=1,
         different=0,
         hottest=[],
         readings=nothing,
         answers=nothing,
     )
     monkeypatch.setattr(show, "run_fleet", lambda *_: fleet)
-    monkeypatch.setattr(show, "draw_sensors", lambda _fleet, path: path)
+    monkeypatch.setattr(show, "draw_sensors", lambda *_: [])
     monkeypatch.setattr(show, "survive_kills", lambda *_: Crash(1, 10, 0, different=3))
     with pytest.raises(show.DemoError):
         show.run(console, tmp_path)

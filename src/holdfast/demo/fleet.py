@@ -1,71 +1,85 @@
-"""A fleet of simulated sensors whose windows are computed by shard windows inside Spark tasks."""
+"""A fleet of simulated sensors, streamed through `holdfast.window` on embedded Spark."""
 
 from __future__ import annotations
 
 import logging
+import shutil
 import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
 
 import pandas as pd
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from rich.console import Console
-from rich.status import Status
 
-from holdfast.demo.task import SCHEMA, SIZE, SLIDE, windows_of_shard
+import holdfast
+from holdfast import aggregates as agg
+from holdfast.spark.metrics import progress_line, watch
 from holdfast.spark.sessions import local_session
 
-__all__ = ["Fleet", "run_fleet"]
+__all__ = ["SIZE", "SLIDE", "Fleet", "run_fleet"]
 
-EVERY, SHARDS = 2, 4
+SIZE: Final = 600
+SLIDE: Final = 1
+"""A ten-minute window that slides every second."""
+
+MINUTE: Final = 60
+START: Final = 1_772_366_400
+"""When the simulation begins: 1 March 2026, 12:00 UTC."""
+SAMPLE: Final = 5
+"""How many sensors are held against Spark's own windows."""
 
 
 @dataclass(frozen=True)
 class Fleet:
-    """What the run gave, and how it compares with Spark's own windows."""
+    """What the run gave, and how a sample of it compares with Spark's own windows."""
 
     rows: int
     windows: int
-    spark_windows: int
+    seconds: float
+    """How long the stream took."""
+    compared: int
+    """Windows of the sample, of either side."""
     different: int
     hottest: list[tuple[int, float, int]]
+    """Sensor, mean and end (seconds from the start) of the hottest full windows."""
     readings: pd.DataFrame
     """The readings of a few sensors, for the picture."""
     answers: pd.DataFrame
     """Their windows."""
 
 
-def run_fleet(console: Console, sensors: int, seconds: int) -> Fleet:
-    """Compute the windows twice, by Holdfast and by Spark, and compare every row."""
+def run_fleet(console: Console, folder: Path, sensors: int, minutes: int) -> Fleet:
+    """Simulate, stream, compare a sample; leaves the readings and the windows in `folder`."""
+    for name in ("readings", "windows", "checkpoint"):
+        shutil.rmtree(folder / name, ignore_errors=True)
     with console.status("starting Spark") as status, interruptible_session() as spark:
         status.update(f"simulating {sensors:,} sensors")
-        readings = simulate(spark, sensors, seconds).cache()
-        rows = readings.count()
-        ours = timed(status, "Holdfast's windows", windows(readings).cache())
-        theirs = timed(status, "Spark's window()", spark_windows(readings).cache())
-        status.update("comparing the two")
-        keys = ["sensor", "start"]
-        both = ours.alias("ours").join(theirs.alias("theirs"), keys, "full_outer")
-        same = (
-            (F.col("ours.n") == F.col("theirs.n"))
-            & (F.col("ours.hottest") == F.col("theirs.hottest"))
-            & (F.abs(F.col("ours.mean") - F.col("theirs.mean")) < 1e-9)
-        )
-        different = both.where(~F.coalesce(same, F.lit(False))).count()
-        best = ours.where(F.col("n") == SIZE // EVERY).groupBy("sensor")
-        hottest = best.agg(F.max(F.struct("mean", "end")).alias("best")).orderBy(F.desc("best"))
-        shown = [int(row.sensor) for row in hottest.limit(3).collect()]
+        readings = simulate(spark, folder / "readings", sensors, minutes)
+        status.stop()
+        start = time.perf_counter()
+        windows = stream(spark, console, folder, readings.schema.simpleString()[7:-1])
+        seconds = time.perf_counter() - start
+        status.start()
+        status.update("comparing a sample with Spark's own windows")
+        compared, different = compare(readings, windows, sensors)
+        status.update("looking for the hottest sensors")
+        hottest = find_hottest(windows)
+        shown = [sensor for sensor, _, _ in hottest[:3]]
         return Fleet(
-            rows=rows,
-            windows=ours.count(),
-            spark_windows=theirs.count(),
+            rows=readings.count(),
+            windows=windows.count(),
+            seconds=seconds,
+            compared=compared,
             different=different,
-            hottest=[(r.sensor, r.best.mean, r.best.end) for r in hottest.limit(5).collect()],
-            readings=readings.where(F.col("sensor").isin(shown)).toPandas(),
-            answers=ours.where(F.col("sensor").isin(shown)).toPandas(),
+            hottest=hottest,
+            readings=since_start(readings.where(F.col("sensor").isin(shown)), "at"),
+            answers=since_start(windows.where(F.col("sensor").isin(shown)), "end"),
         )
 
 
@@ -89,39 +103,110 @@ def _is_no_interrupt(record: logging.LogRecord) -> bool:
     return "KeyboardInterrupt" not in record.getMessage()
 
 
-def timed(status: Status, what: str, frame: DataFrame) -> DataFrame:
-    status.update(f"computing {what}")
-    start = time.perf_counter()
-    frame.count()
-    status.console.print(f"{what}: {time.perf_counter() - start:.1f} s")
-    return frame
-
-
-def simulate(spark: SparkSession, sensors: int, seconds: int) -> DataFrame:
-    """A reading of each sensor every two seconds; the same on every run."""
+def simulate(spark: SparkSession, folder: Path, sensors: int, minutes: int) -> DataFrame:
+    """A reading of each sensor every second, the same on every run; a file for each minute."""
     noise = (F.pmod(F.xxhash64("id"), F.lit(2001)) - 1000) / 500.0
-    swing = 6 * F.sin(F.col("at") / 700.0 + F.col("sensor"))
-    return (
-        spark.range(sensors * seconds // EVERY)
+    swing = 6 * F.sin(F.col("second") / 200.0 + F.col("sensor"))
+    readings = (
+        spark.range(sensors * minutes * MINUTE)
         .withColumn("sensor", F.col("id") % sensors)
-        .withColumn("at", F.floor(F.col("id") / sensors) * EVERY)
+        .withColumn("second", F.floor(F.col("id") / sensors))
+        .withColumn("at", F.timestamp_seconds(F.lit(START) + F.col("second")))
         .withColumn("celsius", F.round(20 + F.col("sensor") % 7 + swing + noise, 2))
-        .drop("id")
     )
+    for minute in range(minutes):
+        within = readings.where(F.floor(F.col("second") / MINUTE) == minute)
+        (
+            within.select("sensor", "at", "celsius")
+            .coalesce(1)
+            .write.mode("append")
+            .parquet(f"{folder}")
+        )
+    return spark.read.parquet(str(folder))
 
 
-def windows(readings: DataFrame) -> DataFrame:
-    """The windows of every sensor, a shard of sensors at a time."""
-    shard = F.pmod(F.col("sensor"), F.lit(SHARDS))
-    return readings.groupBy(shard.alias("shard")).applyInPandas(windows_of_shard, SCHEMA)
-
-
-def spark_windows(readings: DataFrame) -> DataFrame:
-    """The same windows by Spark's own sliding window, which copies each row into 60 of them."""
-    sliding = F.window(F.timestamp_seconds("at"), f"{SIZE} seconds", f"{SLIDE} seconds")
-    answers = readings.groupBy("sensor", sliding.alias("window")).agg(
-        F.count("*").alias("n"),
-        F.max("celsius").alias("hottest"),
-        F.avg("celsius").alias("mean"),
+def stream(spark: SparkSession, console: Console, folder: Path, schema: str) -> DataFrame:
+    """The windows of every sensor, minute by minute, by one streaming query."""
+    readings = (
+        spark.readStream.schema(schema.replace(":", " "))
+        .option("maxFilesPerTrigger", 1)
+        .parquet(str(folder / "readings"))
+        .withWatermark("at", "2 seconds")
     )
-    return answers.withColumn("start", F.unix_seconds("window.start"))
+    windows = holdfast.window(
+        readings,
+        key="sensor",
+        time="at",
+        size=f"{SIZE}s",
+        slide=f"{SLIDE}s",
+        aggs=[
+            agg.count().alias("n"),
+            agg.max("celsius").alias("hottest"),
+            agg.mean("celsius").alias("mean"),
+        ],
+    )
+    with watch(spark) as metrics, progress_line(metrics, console):
+        query = (
+            windows.writeStream.queryName("sensors")
+            .format("parquet")
+            .option("path", str(folder / "windows"))
+            .option("checkpointLocation", str(folder / "checkpoint"))
+            .trigger(availableNow=True)
+            .start()
+        )
+        query.awaitTermination()
+    return spark.read.parquet(str(folder / "windows")).select(
+        "sensor", F.col("window.start").alias("start"), F.col("window.end").alias("end"),
+        "n", "hottest", "mean",
+    )  # fmt: skip
+
+
+def compare(readings: DataFrame, windows: DataFrame, sensors: int) -> tuple[int, int]:
+    """How many windows of a sample there are, and how many differ from Spark's own.
+
+    Spark's copies each row into 600 windows, so it gets a few sensors only.
+    """
+    chosen = F.col("sensor").isin([i * sensors // SAMPLE for i in range(SAMPLE)])
+    [[ended]] = windows.agg(F.max("end")).collect()
+    sliding = F.window("at", f"{SIZE} seconds", f"{SLIDE} seconds")
+    theirs = (
+        readings.where(chosen)
+        .groupBy("sensor", sliding.alias("window"))
+        .agg(
+            F.count("*").alias("n"),
+            F.max("celsius").alias("hottest"),
+            F.avg("celsius").alias("mean"),
+        )
+        .select("sensor", F.col("window.start").alias("start"), "window", "n", "hottest", "mean")
+        .where(F.col("window.end") <= ended)
+    )
+    both = (
+        windows.where(chosen)
+        .alias("ours")
+        .join(theirs.alias("theirs"), ["sensor", "start"], "full")
+    )
+    same = (
+        (F.col("ours.n") == F.col("theirs.n"))
+        & (F.col("ours.hottest") == F.col("theirs.hottest"))
+        & (F.abs(F.col("ours.mean") - F.col("theirs.mean")) < 1e-9)
+    )
+    [counted] = both.agg(
+        F.count("*").alias("all"), F.count_if(~F.coalesce(same, F.lit(False))).alias("different")
+    ).collect()
+    return counted["all"], counted["different"]
+
+
+def find_hottest(windows: DataFrame) -> list[tuple[int, float, int]]:
+    [[most]] = windows.agg(F.max("n")).collect()
+    best = (
+        windows.where(F.col("n") == most)
+        .groupBy("sensor")
+        .agg(F.max(F.struct("mean", "end")).alias("best"))
+    )
+    top = best.orderBy(F.desc("best")).limit(5).collect()
+    return [(row.sensor, row.best.mean, int(row.best.end.timestamp()) - START) for row in top]
+
+
+def since_start(frame: DataFrame, column: str) -> pd.DataFrame:
+    """Rows for a picture, with a time in seconds since the start."""
+    return frame.withColumn(column, F.unix_seconds(column) - START).toPandas()

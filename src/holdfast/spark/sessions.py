@@ -8,7 +8,7 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
-__all__ = ["STREAMING", "local_session"]
+__all__ = ["STREAMING", "local_session", "require_rocksdb"]
 
 STREAMING: Final = {
     "spark.sql.streaming.stateStore.providerClass": (
@@ -45,3 +45,10 @@ def local_session(name: str, *, master: str = "local[*]", partitions: int = 2) -
     for setting, value in STREAMING.items():
         builder = builder.config(setting, value)
     return builder.getOrCreate()
+
+
+def require_rocksdb(spark: SparkSession) -> None:
+    """Let queries started from now on keep their state in RocksDB, which the operator needs."""
+    provider = "spark.sql.streaming.stateStore.providerClass"
+    if "RocksDB" not in str(spark.conf.get(provider)):
+        spark.conf.set(provider, STREAMING[provider])

@@ -5,6 +5,8 @@ the same formulas; `objects` runs any other one row by row. Nothing here writes 
 
 Rows are int64, float64, bool, datetime64 or timedelta64 where the values allow it and objects
 otherwise. Where a scalar monoid answers None there is NaN in a float column.
+
+`nullable` makes any of them leave out NULLs; `sql` has those that answer as Spark's SQL does.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from holdfast.windows.columns.core import (
     reduce_segments,
     rows,
 )
+from holdfast.windows.columns.nullable import nullable, present_stretches, spread
 from holdfast.windows.columns.ordering import MAX, MIN, RANGE
 from holdfast.windows.columns.sequences import ALL, ANY, FIRST, LAST
 from holdfast.windows.columns.values import as_array, as_column
@@ -55,8 +58,11 @@ __all__ = [
     "as_array",
     "as_column",
     "columns_of",
+    "nullable",
     "objects",
+    "present_stretches",
     "put",
     "reduce_segments",
     "rows",
+    "spread",
 ]

@@ -14,7 +14,7 @@ from holdfast.windows.columns import Column, rows
 from holdfast.windows.shard.registry import Located
 from holdfast.windows.shard.tables import Table
 
-__all__ = ["first_rows", "group", "split_by_pane"]
+__all__ = ["first_rows", "group", "split_by_pane", "stable_order"]
 
 RADIX: Final = 2**16
 """NumPy sorts 16-bit integers by radix, everything wider by merging."""
@@ -38,18 +38,18 @@ def group(
         codes, bound = numbers * bound + codes, (int(numbers.max()) + 1) * bound
     if (codes[1:] > codes[:-1]).all():
         return None, None
-    order = _stable_order(codes, bound)
+    order = stable_order(codes, bound)
     ordered = codes[order]
     new = ordered[1:] != ordered[:-1]
     if new.all():
         return order, None
     if (when[1:] < when[:-1]).any():
         by_time = np.argsort(when, kind="stable")
-        order = by_time[_stable_order(codes[by_time], bound)]
+        order = by_time[stable_order(codes[by_time], bound)]
     return order, np.append(0, np.flatnonzero(new) + 1)
 
 
-def _stable_order(codes: Column, bound: int) -> Column:
+def stable_order(codes: Column, bound: int) -> Column:
     """What `np.argsort(codes, kind="stable")` answers, sooner if the codes are small."""
     if bound > RADIX * RADIX:
         return np.argsort(codes, kind="stable")

@@ -50,6 +50,10 @@ class Names:
             self._latest = ids, keys
         return self._latest[1]
 
+    def list(self, ids: Column) -> list[Hashable]:
+        """The keys with these numbers, as they are."""
+        return list(map(self.keys.__getitem__, self._slots(ids).tolist()))
+
     def only(self, ids: Column) -> Names:
         """The same keys under the same numbers, but for those that are not among `ids`."""
         slots = self._slots(ids).tolist()
@@ -60,7 +64,7 @@ class Names:
         return Names(list(self.keys), self._kept, self._shift)
 
     def _read(self, ids: Column) -> Column:
-        keys = list(map(self.keys.__getitem__, self._slots(ids).tolist()))
+        keys = self.list(ids)
         if set(map(type, keys)) == {int}:
             try:
                 return np.array(keys, np.int64)

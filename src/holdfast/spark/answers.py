@@ -1,0 +1,79 @@
+"""What shard windows answer as Arrow: into blobs behind the stateful operator, and out of them.
+
+`processor` and `static` make tables of emissions; `open_answers` runs in `mapInArrow` and turns the
+blobs of the stateful operator into rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from holdfast.spark.plan import Plan
+from holdfast.windows.shard import Emission
+
+__all__ = ["open_answers", "tabulate", "to_stream"]
+
+MOST_ROWS: Final = 2**16
+"""Rows in one Arrow batch of a blob."""
+
+
+def tabulate(plan: Plan, emissions: Sequence[Emission], *, final: bool = True) -> pa.Table:
+    """A row for each key of each window, idle ones included."""
+    schema = to_arrow_schema(plan.carried_schema, timezone="UTC")
+    emissions = [emission for emission in emissions if len(emission) or len(emission.idle)]
+    if not emissions:
+        return schema.empty_table()
+    sizes = [len(emission) + len(emission.idle) for emission in emissions]
+    columns = _keys(plan, emissions)
+    columns.append(_windows(plan, emissions, sizes, schema.field("window").type))
+    if plan.names is not None:
+        spans = np.repeat([emission.span for emission in emissions], sizes)
+        columns.append(pa.array(plan.names, pa.string()).take(pa.array(spans)))
+    for position, measure in enumerate(plan.measures):
+        parts = []
+        for emission in emissions:
+            if len(emission):
+                parts.append(measure.answer(emission.states[position]))
+            if len(emission.idle):
+                parts.append(measure.nothing(len(emission.idle)))
+        columns.append(pa.chunked_array(parts).combine_chunks())
+    if plan.early:
+        columns.append(pa.repeat(pa.scalar(final), sum(sizes)))
+    return pa.table(columns, schema=schema)
+
+
+def _keys(plan: Plan, emissions: Sequence[Emission]) -> list[pa.Array]:
+    ids = np.concatenate([part for each in emissions for part in (each.ids, each.idle)])
+    distinct, places = np.unique(ids, return_inverse=True)
+    names = emissions[-1].names
+    return [keys.take(pa.array(places)) for keys in plan.keys.decode(names.list(distinct))]
+
+
+def _windows(
+    plan: Plan, emissions: Sequence[Emission], sizes: list[int], kind: pa.StructType
+) -> pa.StructArray:
+    bounds = [
+        pa.array(np.repeat(np.array(moments, np.int64), sizes)).cast(kind.field(0).type)
+        for moments in ([each.start for each in emissions], [each.end for each in emissions])
+    ]
+    return pa.StructArray.from_arrays(bounds, fields=[kind.field(0), kind.field(1)])
+
+
+def to_stream(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table, max_chunksize=MOST_ROWS)
+    return sink.getvalue().to_pybytes()
+
+
+def open_answers(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The rows in the blobs; rows of the stateful operator that only count have none."""
+    for batch in batches:
+        for blob in batch["blob"]:
+            if blob.is_valid:
+                yield from pa.ipc.open_stream(blob.as_buffer())

@@ -1,0 +1,147 @@
+"""Rows of a DataFrame into blobs, one for each shard: what they come to by pane and key.
+
+Runs in `mapInArrow`, before the shuffle, without state. `processor` and `static` open the blobs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from holdfast.spark.plan import Plan
+from holdfast.windows.shard import Partials
+from holdfast.windows.shard.batches import stable_order
+from holdfast.windows.stores.codec import StateCodec
+
+__all__ = ["BLOBS", "Packed", "pack", "unpack"]
+
+BLOBS: Final = "shard int, blob binary"
+MOST_ROWS: Final = 2**20
+MOST_BYTES: Final = 2**26
+"""Rows and bytes that are packed at once: more make fewer blobs and need more memory."""
+
+_CODEC: Final = StateCodec()
+
+
+@dataclass(frozen=True)
+class Packed:
+    """What a blob holds."""
+
+    partials: Partials
+    rows: bytes | None
+    """The rows themselves in the order of the partials, as an Arrow stream, if they are wanted."""
+
+    def rows_of(self, states: Any) -> pa.Table:
+        """The rows behind some of the states."""
+        counts = self.partials.counts
+        starts = np.cumsum(counts) - counts
+        at = [np.arange(starts[i], starts[i] + counts[i]) for i in states]
+        return pa.ipc.open_stream(self.rows).read_all().take(np.concatenate(at))
+
+
+def pack(plan: Plan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Pack the batches of one partition.
+
+    Columns: the shard (`s`), the time (`t`), the keys (`k0` ...), what the measures read (`v0` ...)
+    and, if late rows are to be delivered, the whole row (`r`).
+    """
+    waiting: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        if len(batch):
+            waiting.append(batch)
+            rows, size = rows + len(batch), size + batch.nbytes
+        if rows >= MOST_ROWS or size >= MOST_BYTES:
+            yield _blobs(plan, waiting)
+            waiting, rows, size = [], 0, 0
+    if waiting:
+        yield _blobs(plan, waiting)
+
+
+def _blobs(plan: Plan, batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    table = pa.Table.from_batches(batches).combine_chunks()
+    columns = {name: _whole(table[name]) for name in table.column_names}
+    shards, blobs = [], []
+    for shard, blob in _pack(plan, columns):
+        shards.append(shard)
+        blobs.append(blob)
+    return pa.record_batch(
+        {"shard": pa.array(shards, pa.int32()), "blob": pa.array(blobs, pa.binary())}
+    )
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    whole = column.combine_chunks()
+    return pa.concat_arrays(whole.chunks) if isinstance(whole, pa.ChunkedArray) else whole
+
+
+def _pack(plan: Plan, columns: dict[str, pa.Array]) -> Iterator[tuple[int, bytes]]:
+    times = columns["t"].cast(pa.int64()).to_numpy(zero_copy_only=False)
+    key_columns = [columns[f"k{i}"] for i in range(len(plan.keys.fields))]
+    codes, distinct = plan.keys.encode(key_columns, len(times))
+    shards, shard = np.unique(columns["s"].to_numpy(zero_copy_only=False), return_inverse=True)
+    panes = plan.panes.of_each(times)
+    order, starts = _group(shard, len(shards), panes, codes, len(distinct))
+    counts = np.diff(starts, append=len(times))
+    states = [
+        measure.partial(
+            None if measure.source is None else columns[f"v{plan.sources.index(measure.source)}"],
+            times,
+            order,
+            starts,
+            len(starts),
+        )
+        for measure in plan.measures
+    ]
+    first = starts if order is None else order[starts]
+    panes, codes, shard = panes[first], codes[first], shard[first]
+    cuts = np.searchsorted(shard, np.arange(len(shards) + 1))
+    for i, label in enumerate(shards.tolist()):
+        here = slice(cuts[i], cuts[i + 1])
+        known, slots = np.unique(codes[here], return_inverse=True)
+        keys = [distinct[code] for code in known.tolist()]
+        own = tuple(tuple(field[here] for field in state) for state in states)
+        rows = None
+        if plan.late is not None:
+            last = starts[cuts[i + 1]] if cuts[i + 1] < len(starts) else len(times)
+            span = slice(starts[cuts[i]], last)
+            which = np.arange(span.start, span.stop) if order is None else order[span]
+            rows = _as_stream(columns["r"].take(pa.array(which)))
+        partials = (keys, panes[here], slots, counts[here], own)
+        yield label, _CODEC.encode((partials, rows))
+
+
+def _group(shard: Any, shards: int, panes: Any, codes: Any, keys: int) -> tuple[Any, Any]:
+    """How to sort rows by shard, pane and key, and where each such group begins.
+
+    No order: they are sorted.
+    """
+    oldest = int(panes.min())
+    span = int(panes.max()) - oldest + 1
+    numbers = panes - oldest
+    if span * shards * keys > 2**61:
+        numbers = np.unique(panes, return_inverse=True)[1]
+        span = int(numbers.max()) + 1
+    groups = (shard * span + numbers) * keys + codes
+    order = None
+    if (groups[1:] < groups[:-1]).any():
+        order = stable_order(groups, shards * span * keys)
+        groups = groups[order]
+    return order, np.append(0, np.flatnonzero(groups[1:] != groups[:-1]) + 1)
+
+
+def _as_stream(rows: pa.StructArray) -> bytes:
+    batch = pa.RecordBatch.from_struct_array(rows)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as stream:
+        stream.write_batch(batch)
+    return sink.getvalue().to_pybytes()
+
+
+def unpack(blob: bytes) -> Packed:
+    (keys, panes, slots, counts, states), rows = _CODEC.decode(blob)
+    return Packed(Partials(keys, panes, slots, counts, states), rows)

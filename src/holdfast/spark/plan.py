@@ -1,0 +1,95 @@
+"""What a window on Spark is to do, resolved against a DataFrame: all that its tasks are told.
+
+Made by `windows`, pickled to the executors. `packing`, `processor` and `answers` read it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from pyspark.sql.types import (
+    BooleanType,
+    DataType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+from holdfast.spark.keys import Keys
+from holdfast.spark.measures import Measure
+from holdfast.windows import Amta
+from holdfast.windows.shard import Panes, ShardWindow, Span
+
+__all__ = ["Plan"]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A window over the keys of a DataFrame."""
+
+    keys: Keys
+    time_type: DataType
+    spans: tuple[Span, ...]
+    """In microseconds."""
+    names: tuple[str, ...] | None
+    """What the spans are called, if results are to say it."""
+    measures: tuple[Measure, ...]
+    shards: int
+    early: bool
+    linger: int | None
+    late: str | None
+
+    @property
+    def signature(self) -> str:
+        """All that saved state depends on: states of plans that differ in it do not mix."""
+        keys = ", ".join(
+            f"{field.name} {field.dataType.simpleString()}" for field in self.keys.fields
+        )
+        spans = ", ".join(f"{span.size}/{span.slide}+{span.offset}" for span in self.spans)
+        measures = ", ".join(measure.signature for measure in self.measures)
+        idle = "" if self.linger is None else f" empty for {self.linger}"
+        return f"windows {spans} of {measures} by ({keys}){idle} in {self.shards} shards"
+
+    @cached_property
+    def sources(self) -> tuple[str, ...]:
+        """The columns that the measures read."""
+        read = [measure.source for measure in self.measures if measure.source is not None]
+        return tuple(dict.fromkeys(read))
+
+    @cached_property
+    def panes(self) -> Panes:
+        return Panes(self.spans)
+
+    def make_window(self, open_amta: Any = Amta) -> ShardWindow:
+        first, *more = self.spans
+        return ShardWindow(
+            {measure.name: (measure.columns, None) for measure in self.measures},
+            first.size,
+            first.slide,
+            offset=first.offset,
+            more=more,
+            linger=self.linger,
+            open_amta=open_amta,
+        )
+
+    @property
+    def schema(self) -> StructType:
+        """What results look like."""
+        return self._schema(self.keys.fields)
+
+    @property
+    def carried_schema(self) -> StructType:
+        """The same while they are Arrow."""
+        return self._schema(self.keys.carried)
+
+    def _schema(self, keys: list[StructField]) -> StructType:
+        bounds = [StructField("start", self.time_type), StructField("end", self.time_type)]
+        fields = [*keys, StructField("window", StructType(bounds), False)]
+        if self.names is not None:
+            fields.append(StructField("window_name", StringType(), False))
+        fields += [StructField(measure.name, measure.result_type) for measure in self.measures]
+        if self.early:
+            fields.append(StructField("final", BooleanType(), False))
+        return StructType(fields)

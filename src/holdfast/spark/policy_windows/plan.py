@@ -1,0 +1,174 @@
+"""What a programmable window on Spark is to do, resolved against a DataFrame.
+
+Made by `call`, pickled to the executors, read by all other modules of the package.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from decimal import Decimal
+from functools import cached_property, partial
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import DataType, StructField, StructType
+
+from holdfast.aggregates import Aggregate
+from holdfast.spark.keys import Keys
+from holdfast.spark.measures import Measure
+from holdfast.spark.policy_windows.scalars import Scalar, scalar_of
+from holdfast.spark.policy_windows.shown import Moment, shown
+from holdfast.windows.monoid import HOLE, Monoid
+from holdfast.windows.monoids import Record
+from holdfast.windows.policies import Policy
+
+__all__ = ["TIME", "PolicyPlan"]
+
+TIME: Final = "time"
+"""What policies call the event time."""
+
+Update = tuple[Any, ...]
+"""The time of a row, and what each aggregate reads of it."""
+
+
+@dataclass(frozen=True)
+class PolicyPlan:
+    """A window for each key of a DataFrame, slid by a policy."""
+
+    keys: Keys
+    time: str
+    time_type: DataType
+    policy: Policy
+    aggregates: tuple[Aggregate, ...]
+    measures: tuple[Measure, ...]
+    shards: int
+    idle: int | None
+    """In microseconds."""
+    late: str | None
+
+    @property
+    def signature(self) -> str:
+        """All that saved state depends on, as far as it can be told: two predicates of one name and
+        the same plain parameters are taken for one."""
+        keys = ", ".join(
+            f"{field.name} {field.dataType.simpleString()}" for field in self.keys.fields
+        )
+        measures = ", ".join(measure.signature for measure in self.measures)
+        idle = "" if self.idle is None else f" idle for {self.idle}"
+        return (
+            f"windows by {_describe(self.policy)} of {measures} over {self.time} "
+            f"{self.time_type.simpleString()} by ({keys}){idle} in {self.shards} shards"
+        )
+
+    @cached_property
+    def sources(self) -> tuple[str, ...]:
+        """The columns that the aggregates read."""
+        read = [measure.source for measure in self.measures if measure.source is not None]
+        return tuple(dict.fromkeys(read))
+
+    @cached_property
+    def scalars(self) -> list[Scalar]:
+        return list(map(scalar_of, self.aggregates, self.measures))
+
+    @cached_property
+    def monoid(self) -> Monoid[Update, tuple[Any, ...], Record]:
+        """All aggregates and the time, over updates; answers what policies see.
+
+        Not `monoids.product`: names of results need not be names of Python.
+        """
+        parts = [scalar.monoid for scalar in self.scalars]
+        lifts = [part.lift for part in parts]
+        combines = [part.combine for part in parts]
+        fields: dict[str, tuple[int, Callable[[Any], Any]]] = {TIME: (0, partial(shown, Moment))}
+        for place, (aggregate, scalar) in enumerate(
+            zip(self.aggregates, self.scalars, strict=True), 1
+        ):
+            fields[aggregate.name] = place, partial(shown, scalar.show)
+
+        def lift(update: Update) -> tuple[Any, ...]:
+            time, *values = update
+            return (
+                time,
+                *[lift((time, value)) for lift, value in zip(lifts, values, strict=True)],
+            )
+
+        def combine(older: tuple[Any, ...], newer: tuple[Any, ...]) -> tuple[Any, ...]:
+            states = zip(combines, older[1:], newer[1:], strict=True)
+            return (newer[0], *[join(a, b) for join, a, b in states])
+
+        return Monoid(
+            "policy window",
+            identity=(None, *[part.identity for part in parts]),
+            lift=lift,
+            combine=combine,
+            lower=partial(Record, fields),
+        )
+
+    @property
+    def schema(self) -> StructType:
+        """What results look like."""
+        return self._schema(self.keys.fields)
+
+    @property
+    def carried_schema(self) -> StructType:
+        """The same while they are Arrow."""
+        return self._schema(self.keys.carried)
+
+    def _schema(self, keys: list[StructField]) -> StructType:
+        results = [StructField(measure.name, measure.result_type) for measure in self.measures]
+        return StructType([*keys, StructField(self.time, self.time_type, False), *results])
+
+    def tabulate(
+        self, keys: Sequence[Hashable], codes: Any, times: Any, states: Sequence[Any]
+    ) -> pa.Table:
+        """A row of results for each state: that of the window of key `codes[i]` at `times[i]`."""
+        schema = to_arrow_schema(self.carried_schema, timezone="UTC")
+        if not len(states):
+            return schema.empty_table()
+        known = [self.monoid.identity if state is HOLE else state for state in states]
+        places = pa.array(np.asarray(codes, np.int64))
+        moments = pa.array(np.asarray(times, np.int64))
+        columns = [column.take(places) for column in self.keys.decode(keys)]
+        columns.append(moments.cast(schema.field(len(columns)).type))
+        for place, scalar in enumerate(self.scalars, 1):
+            columns.append(scalar.write([state[place] for state in known]))
+        return pa.table(columns, schema=schema)
+
+
+# A policy in words
+
+_PLAIN = (bool, int, float, str, Decimal, timedelta, type(None))
+_DEEPEST: Final = 4
+"""How far predicates are followed into those they are made of."""
+
+
+def _describe(policy: Policy) -> str:
+    if policy.newest is not None:
+        return f"last({policy.newest})"
+    told = [
+        _name(function, _DEEPEST)
+        for function in (policy.window_invariant, policy.eviction_invariant)
+        if function is not None
+    ]
+    return " or ".join(told) + ("" if policy.keep_newest else " (may be empty)")
+
+
+def _name(function: Any, deep: int) -> str:
+    """The name of a predicate with what it was made with, as far as that is plain."""
+    name = str(getattr(function, "__qualname__", type(function).__qualname__))
+    name = name.replace(".<locals>", "").replace(".<lambda>", "")
+    cells = getattr(function, "__closure__", None)
+    if not cells or not deep:
+        return name
+    told = []
+    for free, cell in zip(function.__code__.co_freevars, cells, strict=True):
+        content = cell.cell_contents
+        if isinstance(content, _PLAIN):
+            told.append(f"{free}={content!r}")
+        elif callable(content):
+            told.append(f"{free}={_name(content, deep - 1)}")
+    return f"{name}({', '.join(told)})"

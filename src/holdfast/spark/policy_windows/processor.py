@@ -1,0 +1,175 @@
+"""The stateful operator: the windows of all keys of one shard, between Spark's state store and its
+watermark; and the same over a DataFrame that does not stream.
+
+`call` puts it into a query. It sees blobs of `rows` and answers blobs of results, with what it has
+done beside them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import Row
+from pyspark.sql.streaming.stateful_processor import (
+    ExpiredTimerInfo,
+    MapState,
+    StatefulProcessor,
+    StatefulProcessorHandle,
+    TimerValues,
+)
+
+from holdfast.spark.answers import to_stream
+from holdfast.spark.late import write_late
+from holdfast.spark.policy_windows.plan import PolicyPlan
+from holdfast.spark.policy_windows.rolling import roll_rows
+from holdfast.spark.policy_windows.rows import Rows, Waiting, join, unpack
+from holdfast.spark.processor import COUNTS, StateMismatchError
+from holdfast.spark.state import StateShelf
+from holdfast.windows import Amta
+from holdfast.windows.keyed import KeyedWindows, roll_timed
+from holdfast.windows.shard.saved import SignatureError
+
+__all__ = ["PolicyProcessor", "answer_shard"]
+
+
+class PolicyProcessor(StatefulProcessor):
+    """Lets rows wait for the watermark, then rolls each through the window of its key."""
+
+    def __init__(self, plan: PolicyPlan) -> None:
+        self.plan = plan
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self._handle = handle
+        self._parts = handle.getMapState("parts", "name string, number long", "record binary")
+        self._pairs = handle.getMapState(
+            "pairs", "key long, level int, position long", "pair binary"
+        )
+
+    def handleInputRows(  # noqa: N802
+        self,
+        key: Any,
+        rows: Iterator[Any],
+        timerValues: TimerValues,  # noqa: N803
+    ) -> Iterator[Row]:
+        return self._batch(key[0], (row.blob for row in rows), timerValues)
+
+    def handleExpiredTimer(  # noqa: N802
+        self,
+        key: Any,
+        timerValues: TimerValues,  # noqa: N803
+        expiredTimerInfo: ExpiredTimerInfo,  # noqa: N803
+    ) -> Iterator[Row]:
+        return self._batch(key[0], (), timerValues)
+
+    def close(self) -> None:
+        """Spark owns the state."""
+
+    def _batch(self, shard: int, blobs: Iterable[Any], timer: TimerValues) -> Iterator[Row]:
+        plan = self.plan
+        parts, pairs = StateShelf(self._parts), StateShelf(_FlatKeys(self._pairs))  # type: ignore[arg-type]
+        windows = self._open(parts, pairs)
+        new = [unpack(bytes(blob)) for blob in blobs]
+        # Until Spark has a watermark it says 0.
+        watermark = timer.getCurrentWatermarkInMs() * 1000 or windows.watermark
+        if not new and watermark == windows.watermark:
+            return
+        taken, late = self._take(shard, windows.version, new, watermark)
+        waiting = Waiting(parts)
+        due = waiting.exchange(taken, watermark)
+        answers = None if due is None else roll_rows(plan, due, windows.roll)
+        if watermark is not None:
+            windows.advance(watermark)
+        self._set_timer(parts, [waiting.earliest, windows.next_end()])
+        windows.save()
+        counts = (
+            sum(map(len, taken)),
+            late,
+            0 if answers is None else len(answers),
+            pairs.read_count,
+            pairs.written_count,
+            pairs.deleted_count,
+            windows.combines,
+            parts.bytes_read + pairs.bytes_read,
+            parts.bytes_written + pairs.bytes_written,
+            windows.held,
+            len(waiting),
+            windows.keys,
+        )
+        blob = None if answers is None else to_stream(answers)
+        yield Row(shard=shard, blob=blob, **dict(zip(COUNTS, counts, strict=True)))
+
+    def _open(self, parts: StateShelf, pairs: StateShelf) -> KeyedWindows[Any, Any, Any]:
+        plan = self.plan
+        try:
+            return KeyedWindows(
+                plan.monoid, plan.policy, plan.signature, parts, pairs, idle=plan.idle
+            )
+        except SignatureError as mismatch:
+            raise StateMismatchError(mismatch) from None
+
+    def _take(
+        self, shard: int, version: int, new: list[Rows], watermark: int | None
+    ) -> tuple[list[Rows], int]:
+        """The rows that are not late, and how many are: those go where the user wants them.
+
+        The watermark of a batch comes of the batches before it. What it has reached is late even if
+        the shard has not, or else it would depend on other keys of the shard what is late.
+        """
+        taken, refused = new, []
+        if watermark is not None:
+            taken = [rows.where(rows.times > watermark) for rows in new]
+            refused = [rows.where(rows.times <= watermark) for rows in new]
+        late = sum(map(len, refused))
+        if self.plan.late is not None:
+            if late:
+                whole = [pa.RecordBatch.from_struct_array(rows.batch["r"]) for rows in refused]
+                write_late(self.plan.late, shard, version, pa.Table.from_batches(whole))
+            taken = [Rows(rows.keys, rows.batch.drop_columns(["r"])) for rows in taken]
+        return taken, late
+
+    def _set_timer(self, parts: StateShelf, times: list[int | None]) -> None:
+        """Be called at the first of these times, rows or not. A timer too many does no harm."""
+        known = [time for time in times if time is not None]
+        if not known:
+            return
+        moment = max(-(-min(known) // 1000), 1)
+        if parts.read("timer", 0) != moment:
+            self._handle.registerTimer(moment)
+            parts.write("timer", 0, moment)
+
+
+@dataclass(frozen=True)
+class _FlatKeys:
+    """Map state under (key, level, position) for a shelf under ((key, level), position)."""
+
+    state: MapState
+
+    def getValue(self, key: Any) -> Any:  # noqa: N802
+        return self.state.getValue((*key[0], key[1]))
+
+    def updateValue(self, key: Any, value: Any) -> None:  # noqa: N802
+        self.state.updateValue((*key[0], key[1]), value)
+
+    def removeKey(self, key: Any) -> None:  # noqa: N802
+        self.state.removeKey((*key[0], key[1]))
+
+
+def answer_shard(
+    plan: PolicyPlan,
+) -> Callable[[Any, Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """What `applyInArrow` is to do: all windows of one shard, from all of its blobs.
+
+    The rows of the shard are in memory at once.
+    """
+
+    def roll(_key: Hashable, times: list[int], updates: list[Any]) -> list[Any]:
+        return roll_timed(Amta(plan.monoid), plan.policy, plan.idle, None, times, updates)
+
+    def answer(_shard: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        parts = [unpack(blob.as_py()) for batch in batches for blob in batch["blob"]]
+        yield from roll_rows(plan, join(parts), roll).to_batches()
+
+    return answer

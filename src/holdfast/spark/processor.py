@@ -1,0 +1,144 @@
+"""The stateful operator: all windows of one shard, between Spark's state store and its watermark.
+
+`windows` puts it into a query. It sees blobs of `packing` and answers blobs of `answers`, with what
+it has done beside them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql import Row
+from pyspark.sql.streaming.stateful_processor import (
+    ExpiredTimerInfo,
+    StatefulProcessor,
+    StatefulProcessorHandle,
+    TimerValues,
+)
+
+from holdfast.spark.answers import tabulate, to_stream
+from holdfast.spark.late import write_late
+from holdfast.spark.packing import unpack
+from holdfast.spark.plan import Plan
+from holdfast.spark.state import StateShelf
+from holdfast.windows.shard.saved import SavedShard, SignatureError
+
+__all__ = ["COUNTS", "OUTPUT", "ShardProcessor", "StateMismatchError"]
+
+COUNTS: Final = (
+    "rows",
+    "late",
+    "answers",
+    "pairs_read",
+    "pairs_written",
+    "pairs_deleted",
+    "combines",
+    "bytes_read",
+    "bytes_written",
+    "panes",
+    "open_panes",
+    "keys",
+)
+OUTPUT: Final = ", ".join(["shard int", "blob binary", *(f"{count} long" for count in COUNTS)])
+
+
+class StateMismatchError(SignatureError):
+    """The checkpoint is of another window; nothing was read from it."""
+
+    def __init__(self, mismatch: SignatureError) -> None:
+        super().__init__(mismatch.saved, mismatch.wanted)
+        self.args = (
+            f"the checkpoint holds {mismatch.saved}, but the query now asks for "
+            f"{mismatch.wanted}. Go back to the former window, or start the new one with another "
+            "checkpointLocation: it then builds its windows from the rows it reads",
+        )
+
+
+class ShardProcessor(StatefulProcessor):
+    """Merges what came, advances to the watermark, answers what has ended."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self._handle = handle
+        self._parts = handle.getMapState("parts", "name string, number long", "record binary")
+        self._pairs = handle.getMapState("pairs", "level int, position long", "pair binary")
+
+    def handleInputRows(  # noqa: N802
+        self,
+        key: Any,
+        rows: Iterator[Any],
+        timerValues: TimerValues,  # noqa: N803
+    ) -> Iterator[Row]:
+        return self._batch(key[0], (row.blob for row in rows), timerValues)
+
+    def handleExpiredTimer(  # noqa: N802
+        self,
+        key: Any,
+        timerValues: TimerValues,  # noqa: N803
+        expiredTimerInfo: ExpiredTimerInfo,  # noqa: N803
+    ) -> Iterator[Row]:
+        return self._batch(key[0], (), timerValues)
+
+    def close(self) -> None:
+        """Spark owns the state."""
+
+    def _batch(self, shard: int, blobs: Iterable[Any], timer: TimerValues) -> Iterator[Row]:
+        parts, pairs = StateShelf(self._parts), StateShelf(self._pairs)
+        try:
+            saved = SavedShard(self.plan.make_window, self.plan.signature, parts, pairs)
+        except SignatureError as mismatch:
+            raise StateMismatchError(mismatch) from None
+        window = saved.window
+        late, changed = [], False
+        for blob in blobs:
+            packed = unpack(bytes(blob))
+            refused = window.merge(packed.partials)
+            changed = True
+            if len(refused) and packed.rows is not None:
+                late.append(packed.rows_of(refused))
+        if late:
+            assert self.plan.late is not None
+            write_late(self.plan.late, shard, saved.version, pa.concat_tables(late))
+        watermark = timer.getCurrentWatermarkInMs()
+        tables = []
+        # Until Spark has a watermark it says 0.
+        if watermark > 0 and window.watermark != watermark * 1000:
+            changed = True
+            tables.append(tabulate(self.plan, window.advance(watermark * 1000)))
+        if not changed:
+            return
+        if self.plan.early:
+            tables.append(tabulate(self.plan, window.preview(), final=False))
+        self._set_timer(parts, window.next_end())
+        saved.save()
+        answers = sum(map(len, tables))
+        stats = window.stats
+        counts = (
+            stats.rows,
+            stats.late,
+            answers,
+            pairs.read_count,
+            pairs.written_count,
+            pairs.deleted_count,
+            stats.combines,
+            parts.bytes_read + pairs.bytes_read,
+            parts.bytes_written + pairs.bytes_written,
+            stats.panes,
+            stats.open_panes,
+            stats.registered,
+        )
+        blob = to_stream(pa.concat_tables(tables)) if answers else None
+        yield Row(shard=shard, blob=blob, **dict(zip(COUNTS, counts, strict=True)))
+
+    def _set_timer(self, parts: StateShelf, end: int | None) -> None:
+        """Be called when the next window ends, rows or not. A timer too many does no harm."""
+        if end is None:
+            return
+        moment = -(-end // 1000)
+        if parts.read("timer", 0) != moment:
+            self._handle.registerTimer(moment)
+            parts.write("timer", 0, moment)
