@@ -10,7 +10,7 @@ WORKERS ?= 2
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(INSTALLED) java ## windows on Spark, a window killed again and again: the answers hold
+demo: $(INSTALLED) java ## 1,000 sensors on Spark, a window killed again and again: the answers hold
 	$(BIN)/holdfast demo
 
 test: $(INSTALLED) java ## run every test; ARGS="-k name" passes options to pytest

@@ -14,7 +14,16 @@ import holdfast
 
 PACKAGE = Path(holdfast.__file__).parent
 
-PURE = {"aggregates", "errors", "intervals", "tuples", "windows", "crdt", "protocol"}
+PURE = {
+    "aggregates",
+    "errors",
+    "intervals",
+    "time_windows",
+    "tuples",
+    "windows",
+    "crdt",
+    "protocol",
+}
 SIM = {"sim"}
 
 # What would bring Spark, sockets, a clock, randomness or threads into the pure layer.

@@ -1,6 +1,5 @@
 """The native plan: Spark's SQL is the oracle for answers, real queries show that it is guarded."""
 
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from pyspark.sql.types import StructType
 
 from holdfast import aggregates as agg
 from holdfast.aggregates import Aggregate
+from holdfast.errors import InvalidArgumentError
 from holdfast.spark.keys import Keys
 from holdfast.spark.measures import measure_of
 from holdfast.spark.native import native_aggregation, native_window
@@ -180,14 +180,6 @@ def streaming(rows: DataFrame, aggregates: list[Aggregate], **change: Any) -> Da
     return native(timely, aggregates, key="k", **change)
 
 
-@pytest.fixture
-def unchecked(spark: SparkSession) -> Iterator[None]:
-    """As if someone had switched Spark's own check off."""
-    spark.conf.set(CHECK, "false")
-    yield
-    spark.conf.unset(CHECK)
-
-
 def totals(answers: list[Row]) -> dict[tuple[str, datetime], tuple[int, int]]:
     found = {(row["k"], row["window"]["start"]): (row["total"], row["count(1)"]) for row in answers}
     assert len(found) == len(answers)
@@ -236,17 +228,19 @@ def test_another_query_does_not_start_from_its_checkpoint(rows: DataFrame, tmp_p
     assert totals(answers + again) == totals(expected + more)
 
 
-@pytest.mark.usefixtures("unchecked")
-def test_without_sparks_check_old_state_is_not_answered(rows: DataFrame, tmp_path: Path) -> None:
-    run(streaming(rows, AGGREGATES), tmp_path / "checkpoint")
-    write_batches(tmp_path / "in", SCHEMA, [batch(120, 300)])
-    other = streaming(rows, **OTHERS["another column"])
-    # Not even if nothing but the window is asked for.
-    with pytest.raises(StreamingQueryException, match="this checkpoint is of other keys"):
-        run(other.select("window").where("k = 'k1'"), tmp_path / "checkpoint")
+def test_a_session_without_sparks_check_is_refused(rows: DataFrame) -> None:
+    conf = rows.sparkSession.conf
+    conf.set(CHECK, "false")
+    try:
+        with pytest.raises(
+            InvalidArgumentError, match=r"stateSchemaCheck = false.* set it to true"
+        ):
+            streaming(rows, AGGREGATES)
+    finally:
+        conf.unset(CHECK)
 
 
-def test_the_guard_is_not_seen(rows: DataFrame) -> None:
+def test_the_seal_is_not_seen(rows: DataFrame) -> None:
     answers = streaming(rows, AGGREGATES)
     assert answers.columns == ["k", "window", "total", "count(1)"]
     # Spark's mark of the watermark, so that what follows can use it.

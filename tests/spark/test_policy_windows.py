@@ -2,6 +2,7 @@
 
 import glob
 import math
+import os
 from collections import Counter, defaultdict
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -498,6 +499,8 @@ def test_a_stream_and_a_static_dataframe_agree(spark, tmp_path):
         columns = [list(column) for column in zip(*part, strict=True)]
         table = pa.table(columns, names=["k", "ts", "v", "w"])
         pq.write_table(table, source / f"{number}.parquet")
+        # Spark takes files in the order of their times.
+        os.utime(source / f"{number}.parquet", (number, number))
         if number in (1, 4):
             run()
     out = spark.read.schema(expected.schema).parquet(str(tmp_path / "out")).collect()

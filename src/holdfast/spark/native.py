@@ -2,14 +2,13 @@
 
 Called by `holdfast.spark.windows` where a window needs nothing else. State is Spark's own, and of
 that Spark compares only the types when a query goes on from a checkpoint: sum(a) would go on as
-sum(b). So what a query calculates becomes part of the type of its state and of each row of it: two
-more columns to group by, which are the same in all rows.
+sum(b). So what a query calculates becomes part of the type of its state: it groups by one more
+column, which is NULL in all rows and of a type that says it all.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final
 
@@ -18,6 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
 from holdfast.aggregates import Aggregate
+from holdfast.errors import InvalidArgumentError
 from holdfast.spark.columns import column_named
 from holdfast.spark.keys import Keys
 
@@ -40,9 +40,8 @@ _OTHER_STATE: Final = (
     "checkpointLocation, or go back to the old ones. Do not switch off stateSchemaCheck."
 )
 
-_TYPE: Final = "__holdfast_type"
-_NUMBER: Final = "__holdfast_number"
-
+_CHECK: Final = "spark.sql.streaming.stateStore.stateSchemaCheck"
+_SEAL: Final = "__holdfast_seal"
 _DECIMALS: Final = [(digits, scale) for digits in range(1, 39) for scale in range(digits + 1)]
 _LEAST: Final = -(2**63)
 
@@ -79,61 +78,37 @@ def native_window(
     known = [column for column in columns if column is not None]
     if not df.isStreaming:
         return df.groupBy(*keys.columns(), window).agg(*known)
-    seal = _Seal(f"{signature} over {time}")
-    sealed = df.groupBy(*keys.columns(), window, *seal.columns(time)).agg(*known)
-    checked = sealed.where(seal.is_intact(column_named(aggregates[0].name)))
-    return checked.drop(_TYPE, _NUMBER)
+    _require_check(df)
+    seal = _sealed(f"{signature} over {time}", time).alias(_SEAL)
+    return df.groupBy(*keys.columns(), window, seal).agg(*known).drop(_SEAL)
 
 
-@dataclass(frozen=True)
-class _Seal:
-    """Marks state with what it is of.
-
-    The type stops a query before its first batch, by Spark's own check. The number is for those who
-    switch that check off: state of another query then stays apart, and fails when it is read.
-    """
-
-    signature: str
-
-    def columns(self, time: str) -> list[Column]:
-        """What to group by besides: NULL of a type of its own, and a number.
-
-        They depend on the time so that the optimizer cannot tell that they never change, which
-        would make it leave them out. No time is as small as that.
-        """
-        moment = F.unix_micros(column_named(time).cast("timestamp"))
-        kind = F.when(moment == F.lit(_LEAST), F.struct(*self._fields()))
-        number = F.when(moment > F.lit(_LEAST), F.lit(self._number))
-        return [kind.alias(_TYPE), number.alias(_NUMBER)]
-
-    def is_intact(self, answer: Column) -> Column:
-        """True for a row of this query's own state; for others it raises.
-
-        It also reads what is answered, or else the optimizer would ask it of rows that come in
-        and not of those that come out of the state.
-        """
-        error = F.concat_ws(" ", F.lit(_OTHER_STATE), F.lit("Found:"), answer.cast("string"))
-        return F.when(column_named(_NUMBER) == F.lit(self._number), F.lit(True)).otherwise(
-            F.raise_error(error).cast("boolean")
+def _require_check(df: DataFrame) -> None:
+    if df.sparkSession.conf.get(_CHECK, "true") == "false":
+        raise InvalidArgumentError(
+            f"df: its session has {_CHECK} = false, so that old state could be read wrongly; "
+            "set it to true"
         )
 
-    @property
-    def _digest(self) -> bytes:
-        return sha256(self.signature.encode()).digest()
 
-    @property
-    def _number(self) -> int:
-        return int.from_bytes(self._digest[:4], "big", signed=True)
+def _sealed(signature: str, time: str) -> Column:
+    """NULL of a type that no other signature has.
 
-    def _fields(self) -> list[Column]:
-        """Digits of the digest, written as decimal types; Spark's error shows the fields' names."""
-        rest = int.from_bytes(self._digest[4:], "big")
-        fields = []
-        for name in [_OTHER_STATE, *"234567"]:
-            rest, digit = divmod(rest, len(_DECIMALS))
-            digits, scale = _DECIMALS[digit]
-            fields.append(F.lit(0).cast(T.DecimalType(digits, scale)).alias(name))
-        return fields
+    It depends on the time so that the optimizer cannot tell that it never changes, which would make
+    it leave the column out. No time is as small as that.
+    """
+    moment = F.unix_micros(column_named(time).cast("timestamp"))
+    return F.when(moment == F.lit(_LEAST), F.struct(*_fields(signature)))
+
+
+def _fields(signature: str) -> list[Column]:
+    """Digits of a digest, written as decimal types; Spark's error shows the fields' names."""
+    rest = int.from_bytes(sha256(signature.encode()).digest(), "big")
+    fields = []
+    for name in [_OTHER_STATE, *"234567"]:
+        rest, digit = divmod(rest, len(_DECIMALS))
+        fields.append(F.lit(0).cast(T.DecimalType(*_DECIMALS[digit])).alias(name))
+    return fields
 
 
 def _range(column: Column, of: T.DataType, name: str) -> Column | None:

@@ -83,7 +83,7 @@ def _pack(plan: Plan, columns: dict[str, pa.Array]) -> Iterator[tuple[int, bytes
     times = columns["t"].cast(pa.int64()).to_numpy(zero_copy_only=False)
     key_columns = [columns[f"k{i}"] for i in range(len(plan.keys.fields))]
     codes, distinct = plan.keys.encode(key_columns, len(times))
-    shards, shard = np.unique(columns["s"].to_numpy(zero_copy_only=False), return_inverse=True)
+    shards, shard = _positions(columns["s"].to_numpy(zero_copy_only=False))
     panes = plan.panes.of_each(times)
     order, starts = _group(shard, len(shards), panes, codes, len(distinct))
     counts = np.diff(starts, append=len(times))
@@ -113,6 +113,17 @@ def _pack(plan: Plan, columns: dict[str, pa.Array]) -> Iterator[tuple[int, bytes
             rows = _as_stream(columns["r"].take(pa.array(which)))
         partials = (keys, panes[here], slots, counts[here], own)
         yield label, _CODEC.encode((partials, rows))
+
+
+def _positions(labels: Any) -> tuple[Any, Any]:
+    """The labels that occur, increasing, and for each row which of them it has.
+
+    As `np.unique` would, but without sorting: labels are small.
+    """
+    shards = np.flatnonzero(np.bincount(labels))
+    places = np.zeros(shards[-1] + 1, np.int64)
+    places[shards] = np.arange(len(shards))
+    return shards, places[labels]
 
 
 def _group(shard: Any, shards: int, panes: Any, codes: Any, keys: int) -> tuple[Any, Any]:

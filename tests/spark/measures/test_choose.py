@@ -51,12 +51,12 @@ def run(measure: Measure, values: list, starts: list[int] | None = None, kind: A
     [
         (
             agg.sum("vlaue"),
-            r"^aggs: sum\(vlaue\): there is no column 'vlaue'; did you mean 'value'",
+            r"^aggs: sum\(vlaue\): the DataFrame has no column 'vlaue'; did you mean 'value'",
         ),
         (agg.sum("VALUE"), r"did you mean 'value'\?"),
-        (agg.sum("zzz"), r"there is no column 'zzz'; there are \['value', 'count'"),
-        (agg.sum("a.b"), r"there is no column 'a.b'"),
-        (agg.sum("twice"), r"there are 2 columns 'twice'"),
+        (agg.sum("zzz"), r"no column 'zzz'; it has 'value', 'count'"),
+        (agg.sum("a.b"), r"no column 'a.b'"),
+        (agg.sum("twice"), r"the DataFrame has 2 columns 'twice'"),
         (
             agg.sum("text"),
             r"^aggs: sum\(text\) needs numbers, text is string; "

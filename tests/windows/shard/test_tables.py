@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.windows import columns as c
+from holdfast.windows.shard import tables
 from holdfast.windows.shard.tables import Table, Tables
 from tests.windows.shard.model import answers, concat, total
 
@@ -48,3 +49,22 @@ def test_int_and_float_batches_meet_in_one_sum() -> None:
     window.add([1], ["b"], v=[0.5])
     window.add([2], ["a"], v=[-(2.0**53)])
     assert answers(window.advance(3))[-1] == (3, {"a": 1.0, "b": 1.5})
+
+
+some_ids = st.sets(st.integers(0, 60), min_size=1).map(lambda ids: np.array(sorted(ids)))
+
+
+@given(older=some_ids, newer=some_ids, shift=st.integers(-100, 100))
+def test_numbers_are_united_alike_by_marking_and_by_sorting(older, newer, shift):
+    marked, sorted_ = (
+        tables._unite(older + shift, newer + shift),
+        tables._unite_sparse(older + shift, newer + shift),
+    )
+    assert marked[0].tolist() == sorted_[0].tolist()
+    for part in ("taken", "older", "newer", "place"):
+        assert getattr(marked[1], part).tolist() == getattr(sorted_[1], part).tolist()
+
+
+def test_numbers_far_apart_are_united():
+    ids, _ = tables._unite(np.array([1, 10**15]), np.array([1, 5, 10**12]))
+    assert ids.tolist() == [1, 5, 10**12, 10**15]

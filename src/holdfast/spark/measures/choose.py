@@ -6,7 +6,6 @@ Called by `holdfast.spark.windows` on the driver, before a query starts.
 from __future__ import annotations
 
 from collections.abc import Callable
-from difflib import get_close_matches
 from functools import partial
 from typing import Any, Final
 
@@ -17,6 +16,7 @@ from pyspark.sql.pandas.types import to_arrow_type
 
 from holdfast.aggregates import Aggregate
 from holdfast.errors import InvalidArgumentError
+from holdfast.spark.columns import field_named
 from holdfast.spark.measures.forms import (
     Answers,
     Fixed,
@@ -116,21 +116,8 @@ def _arrow(kind: t.DataType) -> pa.DataType:
 
 
 def _type_of(aggregate: Aggregate, schema: t.StructType) -> t.DataType:
-    name = aggregate.column
-    found = [field.dataType for field in schema.fields if field.name == name]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise InvalidArgumentError(
-            f"aggs: {aggregate.function}({name}): there are {len(found)} columns {name!r}; rename "
-            "them, so that one is meant"
-        )
-    known = {field.name.lower(): field.name for field in schema.fields}
-    near = [known[close] for close in get_close_matches(str(name).lower(), known)]
-    hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"there are {schema.names}"
-    raise InvalidArgumentError(
-        f"aggs: {aggregate.function}({name}): there is no column {name!r}; {hint}"
-    )
+    what = f"aggs: {aggregate.function}({aggregate.column})"
+    return field_named(schema, str(aggregate.column), what).dataType
 
 
 class _Column:

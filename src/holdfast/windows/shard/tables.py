@@ -31,6 +31,9 @@ class Table:
         return len(self.ids)
 
 
+SPARSE: Final = 4
+"""Numbers per key from which on they are sorted and not marked."""
+
 NO_KEYS: Final = Table(np.empty(0, np.int64), ())
 
 
@@ -60,22 +63,11 @@ class Tables:
 
     def _merge(self, older: Table, newer: Table) -> Table:
         """The union of the keys: rows of keys in both are combined, the others taken over."""
-        both = np.concatenate((older.ids, newer.ids))
-        order = np.argsort(both, kind="stable")
-        both = both[order]
-        first = np.append(True, both[1:] != both[:-1])
-        twice = np.flatnonzero(~first)
-        ids = both[first]
+        ids, union = _unite(older.ids, newer.ids)
         # Tables share the numbers where they can: the next combine then need not compare them.
         for table in (older, newer):
             if len(table) == len(ids):
                 ids = table.ids
-        union = _Union(
-            taken=order[first],
-            older=order[twice - 1],
-            newer=order[twice] - len(older),
-            place=np.cumsum(first)[twice] - 1,
-        )
         each = zip(self.columns, older.states, newer.states, strict=True)
         return Table(ids, tuple([union.merge(columns, a, b) for columns, a, b in each]))
 
@@ -102,6 +94,45 @@ class _Union:
             return union
         joined = columns.combine(rows(older, self.older), rows(newer, self.newer))
         return put(columns, union, self.place, joined)
+
+
+def _unite(older: Column, newer: Column) -> tuple[Column, _Union]:
+    """The numbers in either, increasing, and where their rows come from."""
+    lowest = min(int(older[0]), int(newer[0]))
+    span = max(int(older[-1]), int(newer[-1])) - lowest + 1
+    if span > SPARSE * (len(older) + len(newer)):
+        return _unite_sparse(older, newer)
+    # Numbers lie dense, as those of a shard mostly do: mark them instead of sorting.
+    marks = np.zeros(span, np.int8)
+    marks[older - lowest] = 1
+    marks[newer - lowest] += 2
+    present = np.flatnonzero(marks)
+    marks = marks[present]
+    in_older, in_newer = (marks & 1).astype(np.bool_), marks > 1
+    rows_older, rows_newer = np.cumsum(in_older) - 1, np.cumsum(in_newer) - 1
+    place = np.flatnonzero(marks == 3)
+    union = _Union(
+        taken=np.where(in_older, rows_older, rows_newer + len(older)),
+        older=rows_older[place],
+        newer=rows_newer[place],
+        place=place,
+    )
+    return present + lowest, union
+
+
+def _unite_sparse(older: Column, newer: Column) -> tuple[Column, _Union]:
+    both = np.concatenate((older, newer))
+    order = np.argsort(both, kind="stable")
+    both = both[order]
+    first = np.append(True, both[1:] != both[:-1])
+    twice = np.flatnonzero(~first)
+    union = _Union(
+        taken=order[first],
+        older=order[twice - 1],
+        newer=order[twice] - len(older),
+        place=np.cumsum(first)[twice] - 1,
+    )
+    return both[first], union
 
 
 def same(a: Column, b: Column) -> bool:
