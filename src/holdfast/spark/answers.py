@@ -16,10 +16,27 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from holdfast.spark.plan import Plan
 from holdfast.windows.shard import Emission
 
-__all__ = ["open_answers", "tabulate", "to_stream"]
+__all__ = ["open_answers", "portions", "tabulate", "to_stream"]
 
-MOST_ROWS: Final = 2**16
+BATCH_ROWS: Final = 2**16
 """Rows in one Arrow batch of a blob."""
+
+BLOB_ROWS: Final = 2**19
+"""Rows in one blob, about: Spark takes no more than 2 GiB for a value."""
+
+
+def portions(emissions: Sequence[Emission]) -> Iterator[list[Emission]]:
+    """The emissions, as many at a time as make one blob."""
+    portion: list[Emission] = []
+    rows = 0
+    for emission in emissions:
+        portion.append(emission)
+        rows += len(emission) + len(emission.idle)
+        if rows >= BLOB_ROWS:
+            yield portion
+            portion, rows = [], 0
+    if rows:
+        yield portion
 
 
 def tabulate(plan: Plan, emissions: Sequence[Emission], *, final: bool = True) -> pa.Table:
@@ -67,7 +84,7 @@ def _windows(
 def to_stream(table: pa.Table) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as stream:
-        stream.write_table(table, max_chunksize=MOST_ROWS)
+        stream.write_table(table, max_chunksize=BATCH_ROWS)
     return sink.getvalue().to_pybytes()
 
 

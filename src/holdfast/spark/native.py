@@ -84,7 +84,7 @@ def native_window(
 
 
 def _require_check(df: DataFrame) -> None:
-    if df.sparkSession.conf.get(_CHECK, "true") == "false":
+    if str(df.sparkSession.conf.get(_CHECK, "true")).lower() == "false":
         raise InvalidArgumentError(
             f"df: its session has {_CHECK} = false, so that old state could be read wrongly; "
             "set it to true"

@@ -44,13 +44,18 @@ class Plan:
     @property
     def signature(self) -> str:
         """All that saved state depends on: states of plans that differ in it do not mix."""
+        return f"{self.meaning} in {self.shards} shards"
+
+    @property
+    def meaning(self) -> str:
+        """The same but for how keys are spread."""
         keys = ", ".join(
             f"{field.name} {field.dataType.simpleString()}" for field in self.keys.fields
         )
         spans = ", ".join(f"{span.size}/{span.slide}+{span.offset}" for span in self.spans)
         measures = ", ".join(measure.signature for measure in self.measures)
         idle = "" if self.linger is None else f" empty for {self.linger}"
-        return f"windows {spans} of {measures} by ({keys}){idle} in {self.shards} shards"
+        return f"windows {spans} of {measures} by ({keys}){idle}"
 
     @cached_property
     def sources(self) -> tuple[str, ...]:

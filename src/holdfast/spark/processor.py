@@ -6,7 +6,7 @@ it has done beside them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
@@ -18,7 +18,7 @@ from pyspark.sql.streaming.stateful_processor import (
     TimerValues,
 )
 
-from holdfast.spark.answers import tabulate, to_stream
+from holdfast.spark.answers import portions, tabulate, to_stream
 from holdfast.spark.late import write_late
 from holdfast.spark.packing import unpack
 from holdfast.spark.plan import Plan
@@ -41,6 +41,7 @@ COUNTS: Final = (
     "open_panes",
     "keys",
 )
+NOTHING: Final = (0,) * len(COUNTS)
 OUTPUT: Final = ", ".join(["shard int", "blob binary", *(f"{count} long" for count in COUNTS)])
 
 
@@ -104,18 +105,23 @@ class ShardProcessor(StatefulProcessor):
             assert self.plan.late is not None
             write_late(self.plan.late, shard, saved.version, pa.concat_tables(late))
         watermark = timer.getCurrentWatermarkInMs()
-        tables = []
+        ended, shown = [], []
         # Until Spark has a watermark it says 0.
         if watermark > 0 and window.watermark != watermark * 1000:
             changed = True
-            tables.append(tabulate(self.plan, window.advance(watermark * 1000)))
+            ended = window.advance(watermark * 1000)
         if not changed:
             return
         if self.plan.early:
-            tables.append(tabulate(self.plan, window.preview(), final=False))
+            shown = window.preview()
         self._set_timer(parts, window.next_end())
         saved.save()
-        answers = sum(map(len, tables))
+        answers = 0
+        for emissions, final in ((ended, True), (shown, False)):
+            for portion in portions(emissions):
+                table = tabulate(self.plan, portion, final=final)
+                answers += len(table)
+                yield _row(shard, to_stream(table), NOTHING)
         stats = window.stats
         counts = (
             stats.rows,
@@ -131,8 +137,7 @@ class ShardProcessor(StatefulProcessor):
             stats.open_panes,
             stats.registered,
         )
-        blob = to_stream(pa.concat_tables(tables)) if answers else None
-        yield Row(shard=shard, blob=blob, **dict(zip(COUNTS, counts, strict=True)))
+        yield _row(shard, None, counts)
 
     def _set_timer(self, parts: StateShelf, end: int | None) -> None:
         """Be called when the next window ends, rows or not. A timer too many does no harm."""
@@ -142,3 +147,7 @@ class ShardProcessor(StatefulProcessor):
         if parts.read("timer", 0) != moment:
             self._handle.registerTimer(moment)
             parts.write("timer", 0, moment)
+
+
+def _row(shard: int, blob: bytes | None, counts: Sequence[int]) -> Row:
+    return Row(shard=shard, blob=blob, **dict(zip(COUNTS, counts, strict=True)))

@@ -109,7 +109,7 @@ def window(
     simple = plan.names is None and plan.linger is None and plan.late is None and not early
     native = all(native_aggregation(aggregate, schema) is not None for aggregate in aggs)
     if simple and some[0].tumbles and native:
-        return native_window(df, keys, time, some[0].size, some[0].offset, aggs, plan.signature)
+        return native_window(df, keys, time, some[0].size, some[0].offset, aggs, plan.meaning)
     packed = _packed(df, plan, time)
     if df.isStreaming:
         require_rocksdb(df.sparkSession)
