@@ -17,7 +17,7 @@ from holdfast.windows.shard import Partials
 from holdfast.windows.shard.batches import stable_order
 from holdfast.windows.stores.codec import StateCodec
 
-__all__ = ["BLOBS", "Packed", "pack", "unpack"]
+__all__ = ["BLOBS", "Packed", "gather", "pack", "unpack"]
 
 BLOBS: Final = "shard int, blob binary"
 MOST_ROWS: Final = 2**20
@@ -49,6 +49,12 @@ def pack(plan: Plan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBat
     Columns: the shard (`s`), the time (`t`), the keys (`k0` ...), what the measures read (`v0` ...)
     and, if late rows are to be delivered, the whole row (`r`).
     """
+    for batch in gather(batches):
+        yield _blobs(plan, batch)
+
+
+def gather(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The rows of a partition in few batches: as many rows at once as make a blob."""
     waiting: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:
@@ -56,15 +62,14 @@ def pack(plan: Plan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBat
             waiting.append(batch)
             rows, size = rows + len(batch), size + batch.nbytes
         if rows >= MOST_ROWS or size >= MOST_BYTES:
-            yield _blobs(plan, waiting)
+            yield pa.concat_batches(waiting)
             waiting, rows, size = [], 0, 0
     if waiting:
-        yield _blobs(plan, waiting)
+        yield pa.concat_batches(waiting)
 
 
-def _blobs(plan: Plan, batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    table = pa.Table.from_batches(batches).combine_chunks()
-    columns = {name: _whole(table[name]) for name in table.column_names}
+def _blobs(plan: Plan, batch: pa.RecordBatch) -> pa.RecordBatch:
+    columns = dict(zip(batch.schema.names, batch.columns, strict=True))
     shards, blobs = [], []
     for shard, blob in _pack(plan, columns):
         shards.append(shard)
@@ -72,11 +77,6 @@ def _blobs(plan: Plan, batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     return pa.record_batch(
         {"shard": pa.array(shards, pa.int32()), "blob": pa.array(blobs, pa.binary())}
     )
-
-
-def _whole(column: pa.ChunkedArray) -> pa.Array:
-    whole = column.combine_chunks()
-    return pa.concat_arrays(whole.chunks) if isinstance(whole, pa.ChunkedArray) else whole
 
 
 def _pack(plan: Plan, columns: dict[str, pa.Array]) -> Iterator[tuple[int, bytes]]:

@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from holdfast.spark.packing import MOST_BYTES, MOST_ROWS
+from holdfast.spark.packing import gather
 from holdfast.spark.policy_windows.plan import PolicyPlan
 from holdfast.windows.shard.shelves import Shelf
 from holdfast.windows.stores.codec import StateCodec
@@ -82,17 +82,8 @@ def pack(plan: PolicyPlan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Rec
     Columns: the shard (`s`), the time (`t`), the keys (`k0` ...), what the aggregates read (`v0`
     ...) and, if late rows are to be delivered, the whole row (`r`).
     """
-    waiting: list[pa.RecordBatch] = []
-    rows = size = 0
-    for batch in batches:
-        if len(batch):
-            waiting.append(batch)
-            rows, size = rows + len(batch), size + batch.nbytes
-        if rows >= MOST_ROWS or size >= MOST_BYTES:
-            yield _blobs(plan, pa.concat_batches(waiting))
-            waiting, rows, size = [], 0, 0
-    if waiting:
-        yield _blobs(plan, pa.concat_batches(waiting))
+    for batch in gather(batches):
+        yield _blobs(plan, batch)
 
 
 def _blobs(plan: PolicyPlan, batch: pa.RecordBatch) -> pa.RecordBatch:
