@@ -1,6 +1,6 @@
-"""Packages that are only compared against, kept out of our environment in one of their own.
+"""Packages that are only compared against, kept out of our environment in some of their own.
 
-A peer is a script run in `.venv-peers`, which is made from `benchmarks/peers.txt` on first use.
+A peer is a script run in `.venv-peers/NAME`, which is made from `benchmarks/NAME.txt` on first use.
 The script times itself and prints one JSON document to standard output.
 """
 
@@ -13,19 +13,19 @@ from typing import Any
 
 from harness.parts import REPOSITORY
 
-__all__ = ["PeerError", "run_peer"]
+__all__ = ["PeerError", "peer_python", "run_peer"]
 
-ENVIRONMENT = REPOSITORY / ".venv-peers"
-PINS = REPOSITORY / "benchmarks" / "peers.txt"
+ENVIRONMENTS = REPOSITORY / ".venv-peers"
+PINS = REPOSITORY / "benchmarks"
 
 
 class PeerError(Exception):
     """A peer's script failed or printed something other than JSON."""
 
 
-def run_peer(script: Path, *arguments: str) -> Any:
-    """Run a script in the peers' environment and return the JSON it prints."""
-    return run_script(peer_python(), script, *arguments)
+def run_peer(script: Path, *arguments: str, environment: str = "peers") -> Any:
+    """Run a script in an environment of peers and return the JSON it prints."""
+    return run_script(peer_python(environment), script, *arguments)
 
 
 def run_script(python: Path, script: Path, *arguments: str) -> Any:
@@ -38,22 +38,16 @@ def run_script(python: Path, script: Path, *arguments: str) -> Any:
         raise PeerError(f"{script.name} printed no JSON document: {error}") from error
 
 
-def peer_python() -> Path:
-    """The Python of the peers' environment, made anew whenever its pins have changed."""
-    python = ENVIRONMENT / "bin" / "python"
-    installed = ENVIRONMENT / "installed-peers.txt"
-    if not installed.exists() or installed.read_text() != PINS.read_text():
-        print("installing the peers of benchmarks/peers.txt", flush=True)
-        subprocess.run([REPOSITORY / "scripts" / "create-venv.sh", ENVIRONMENT], check=True)
-        install: list[Path | str] = [
-            python,
-            "-m",
-            "pip",
-            "install",
-            "--quiet",
-            "--requirement",
-            PINS,
-        ]
-        subprocess.run(install, check=True)
-        installed.write_text(PINS.read_text())
+def peer_python(name: str) -> Path:
+    """The Python of an environment of peers, made anew whenever its pins have changed."""
+    pins = PINS / f"{name}.txt"
+    environment = ENVIRONMENTS / name
+    python = environment / "bin" / "python"
+    installed = environment / "installed-peers.txt"
+    if not installed.exists() or installed.read_text() != pins.read_text():
+        print(f"installing the peers of benchmarks/{pins.name}", flush=True)
+        subprocess.run([REPOSITORY / "scripts" / "create-venv.sh", environment], check=True)
+        quietly: list[Path | str] = [python, "-m", "pip", "install", "--quiet"]
+        subprocess.run([*quietly, "--requirement", pins], check=True)
+        installed.write_text(pins.read_text())
     return python

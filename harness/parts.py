@@ -1,4 +1,7 @@
-"""Parts: the modules of a folder that a user runs by name, such as `make bench PART=windows`."""
+"""Parts: the modules of a folder that a user runs by name, such as `make bench PART=windows`.
+
+A name has hyphens where its module has underscores: `spark-windows` is `spark_windows.py`.
+"""
 
 from __future__ import annotations
 
@@ -19,14 +22,15 @@ class UnknownPartError(Exception):
 
 
 def part_names(folder: ModuleType) -> list[str]:
-    return sorted(module.name for module in pkgutil.iter_modules(folder.__path__))
+    modules = pkgutil.iter_modules(folder.__path__)
+    return sorted(module.name.replace("_", "-") for module in modules)
 
 
 def load_part(folder: ModuleType, name: str) -> ModuleType:
     names = part_names(folder)
     if name not in names:
         raise UnknownPartError(_explain_unknown(folder, name, names))
-    return importlib.import_module(f"{folder.__name__}.{name}")
+    return importlib.import_module(f"{folder.__name__}.{name.replace('-', '_')}")
 
 
 def prepare_part(part: ModuleType) -> None:

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Pin the newest versions that fit: constraints.txt from pyproject.toml, benchmarks/peers.txt from
-# benchmarks/peers.in. Only names and versions are written, so any index can serve them.
+# Pin the newest versions that fit: constraints.txt from pyproject.toml, the peers of the benchmarks
+# from benchmarks/*peers.in. Only names and versions are written, so any index can serve them.
 set -euo pipefail
 
 pin() { # FILE REQUIREMENT...
@@ -20,3 +20,4 @@ pin() { # FILE REQUIREMENT...
 
 pin constraints.txt '.[fast,dev]'
 pin benchmarks/peers.txt --requirement benchmarks/peers.in
+pin benchmarks/stream-peers.txt --requirement benchmarks/stream-peers.in

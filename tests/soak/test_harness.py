@@ -99,7 +99,7 @@ def test_an_interrupt_still_sums_up(make_folder) -> None:
     folder = make_folder(broken_off=INTERRUPTED, then=FINE)
     code, lines = soak(folder, "--seeds", "9", "--first", "1")
     assert code == 130
-    assert lines[-1] == "  broken_off: 2 passed, 0 failed, interrupted"
+    assert lines[-1] == "  broken-off: 2 passed, 0 failed, interrupted"
 
 
 @pytest.mark.parametrize(

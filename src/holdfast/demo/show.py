@@ -28,7 +28,7 @@ def run(
     folder: Path,
     *,
     sensors: int = 1000,
-    minutes: int = 15,
+    minutes: int = 12,
     updates: int = 20_000,
     kills: int = 5,
 ) -> None:
