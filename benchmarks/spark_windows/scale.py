@@ -1,0 +1,55 @@
+"""How large the part is: in full, or so small that a test can run it."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Final
+
+from benchmarks.spark_windows.data import Feed
+
+__all__ = ["FULL", "SMOKE", "Scale", "chosen_scale"]
+
+
+@dataclass(frozen=True)
+class Scale:
+    feeds: tuple[Feed, ...] = (Feed(1_000, 0.1), Feed(20_000, 1.0))
+    growing_keys: tuple[Feed, ...] = (Feed(1_000, 0.1), Feed(10_000, 1.0), Feed(100_000, 10.0))
+    """All with the same rows per second."""
+    rows_per_batch: int = 1_000_000
+    small_batch: int = 100_000
+    """For Spark at the largest ratio, where a batch of the usual size would take an hour."""
+    warmups: int = 1
+    measured: int = 3
+    rounds: int = 1
+    ratios: tuple[int, ...] = (1, 6, 60, 3600)
+    sizes: tuple[int, ...] = (60, 3600)
+    swept_sizes: tuple[int, ...] = (1, 6, 60, 600, 3600)
+    """In seconds, all with a slide of one."""
+    window_counts: tuple[int, ...] = (1, 4, 16)
+    limit: int = 30
+    """Seconds that one run of Spark's own windows may take."""
+    far_limit: int = 60
+    """The same at the largest ratio: planning alone takes half a minute."""
+    rivals: bool = True
+
+
+FULL: Final = Scale()
+SMOKE: Final = Scale(
+    feeds=(Feed(20, 0.1),),
+    growing_keys=(Feed(100, 1.0),),
+    rows_per_batch=2_000,
+    warmups=0,
+    measured=1,
+    rounds=1,
+    ratios=(1, 6),
+    sizes=(60,),
+    swept_sizes=(1, 6),
+    window_counts=(2,),
+    rivals=False,
+)
+
+
+def chosen_scale() -> Scale:
+    """`HOLDFAST_BENCH=smoke` asks for the small one."""
+    return SMOKE if os.environ.get("HOLDFAST_BENCH") == "smoke" else FULL

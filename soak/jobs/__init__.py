@@ -1,0 +1,1 @@
+"""Windowed jobs on Spark in processes of their own, to be killed and compared."""

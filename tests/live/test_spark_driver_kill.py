@@ -1,0 +1,26 @@
+"""A windowed query resumes after kill -9 as if nothing had happened; `make soak` has many more."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from soak.campaigns.spark_windows import Kill, run_killed
+from soak.jobs.case import Case
+from soak.jobs.checks import check_answers, check_same
+from soak.jobs.job import Job
+
+
+def test_answers_and_late_rows_survive_kills_within_batches(tmp_path: Path) -> None:
+    case = Case(3)
+    killed, whole = Job(case, tmp_path, "killed"), Job(case, tmp_path, "whole")
+    case.write(killed.rows)
+    kills = [
+        Kill("stored", batches=2),
+        Kill("late", victim="workers"),
+        Kill("sunk", batches=2),
+    ]
+    struck = run_killed(killed, kills, then=[whole])
+    assert len(struck) == len(kills)
+    assert len(whole.late_rows()) > 0
+    check_answers(whole)
+    check_same(whole, killed)
