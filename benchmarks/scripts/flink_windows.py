@@ -50,11 +50,12 @@ def environment(port):
 
 def declare(tables, folder, size, slide):
     """Make the tables; the statement that reads one into the other."""
+    files = Path(folder).resolve().as_uri()
     tables.execute_sql(
         f"""CREATE TABLE readings (
             `key` STRING, ts BIGINT, `value` DOUBLE, moment AS TO_TIMESTAMP_LTZ(ts, 3),
             WATERMARK FOR moment AS moment - INTERVAL '2' SECOND
-        ) WITH ('connector' = 'filesystem', 'path' = '{Path(folder).resolve().as_uri()}', 'format' = 'csv')"""
+        ) WITH ('connector' = 'filesystem', 'path' = '{files}', 'format' = 'csv')"""
     )
     tables.execute_sql(
         """CREATE TABLE nowhere (
