@@ -8,6 +8,7 @@ event time came is in the table.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -47,12 +48,12 @@ class Rival:
 
 def on_spark(bench: Bench) -> list[Rival]:
     """Holdfast, and Spark's own window where it is not hopeless, on the lanes cut into batches."""
-    few, many = bench.scale.feeds
+    few, *more = bench.scale.feeds
     return [
         _spark(bench, HOLDFAST, few, MINUTE),
         _spark(bench, ROCKSDB, few, MINUTE),
         _spark(bench, HOLDFAST, few, HOUR),
-        _spark(bench, HOLDFAST, many, HOUR),
+        *(_spark(bench, HOLDFAST, many, HOUR) for many in more),
     ]
 
 
@@ -68,10 +69,10 @@ def _spark(bench: Bench, engine: Engine, feed: Feed, window: Window) -> Rival:
 
 def peers(bench: Bench) -> list[Rival]:
     """The peers on the same lanes in one piece each. Spark should be gone: the cores are theirs."""
-    few, many = bench.scale.feeds
+    few, *more = bench.scale.feeds
     return [
         *(_peer(bench, script, few, window) for window in (MINUTE, HOUR) for script in PEERS),
-        _peer(bench, "flink_windows.py", many, HOUR),
+        *(_peer(bench, "flink_windows.py", many, HOUR) for many in more),
     ]
 
 
@@ -100,7 +101,8 @@ def rivals_table(report: Report, rivals: list[Rival]) -> None:
     rivals = sorted(rivals, key=lambda each: list(ours).index((each.feed, each.window)))
     rows = []
     for each in rivals:
-        times = ours[each.feed, each.window].rate.median / each.rate.median
+        best = ours[each.feed, each.window].rate.median
+        times = best / each.rate.median if each.rate.median else math.inf
         rate = (each.rate.median, each.rate.low, each.rate.high)
         names = (each.feed.keys, str(each.window), each.engine)
         rows.append([*names, *rate, round(each.reached), times, each.remark])

@@ -8,7 +8,7 @@ from typing import Final
 
 from benchmarks.spark_windows.data import Feed
 
-__all__ = ["FULL", "SMOKE", "Scale", "chosen_scale"]
+__all__ = ["FULL", "SHORT", "SMOKE", "Scale", "chosen_scale"]
 
 
 @dataclass(frozen=True)
@@ -19,22 +19,33 @@ class Scale:
     rows_per_batch: int = 1_000_000
     small_batch: int = 100_000
     """For Spark at the largest ratio, where a batch of the usual size would take an hour."""
-    warmups: int = 1
-    measured: int = 3
-    rounds: int = 1
+    warmups: int = 2
+    measured: int = 5
+    rounds: int = 2
     ratios: tuple[int, ...] = (1, 6, 60, 3600)
     sizes: tuple[int, ...] = (60, 3600)
     swept_sizes: tuple[int, ...] = (1, 6, 60, 600, 3600)
     """In seconds, all with a slide of one."""
     window_counts: tuple[int, ...] = (1, 4, 16)
-    limit: int = 30
+    limit: int = 60
     """Seconds that one run of Spark's own windows may take."""
-    far_limit: int = 60
+    far_limit: int = 90
     """The same at the largest ratio: planning alone takes half a minute."""
     rivals: bool = True
 
 
 FULL: Final = Scale()
+SHORT: Final = Scale(
+    feeds=(Feed(1_000, 0.1),),
+    growing_keys=(Feed(1_000, 0.1), Feed(10_000, 1.0)),
+    warmups=1,
+    measured=3,
+    rounds=1,
+    limit=20,
+    far_limit=45,
+)
+"""A quarter of an hour: what 1,000 keys show."""
+
 SMOKE: Final = Scale(
     feeds=(Feed(20, 0.1),),
     growing_keys=(Feed(100, 1.0),),
@@ -51,5 +62,5 @@ SMOKE: Final = Scale(
 
 
 def chosen_scale() -> Scale:
-    """`HOLDFAST_BENCH=smoke` asks for the small one."""
-    return SMOKE if os.environ.get("HOLDFAST_BENCH") == "smoke" else FULL
+    """`HOLDFAST_BENCH=short` and `HOLDFAST_BENCH=smoke` ask for smaller ones."""
+    return {"short": SHORT, "smoke": SMOKE}.get(os.environ.get("HOLDFAST_BENCH", ""), FULL)

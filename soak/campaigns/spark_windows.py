@@ -24,7 +24,7 @@ from soak.jobs.job import SINKS, Job, start
 from soak.jobs.moments import MOMENTS, finish, newest_batch, wait_for
 from soak.jobs.processes import Family
 
-__all__ = ["DESCRIPTION", "USES_SPARK", "Kill", "run", "run_killed"]
+__all__ = ["DESCRIPTION", "USES_SPARK", "Kill", "compare", "run", "run_killed"]
 
 DESCRIPTION = "kill -9 of the driver or the workers of windows on Spark; the answers are the same"
 USES_SPARK = True
