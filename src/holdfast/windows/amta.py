@@ -55,12 +55,15 @@ class Amta(Generic[V, S, R]):
 
     @property
     def position(self) -> int:
-        """How many updates have ever entered the window: where to go on feeding a resumed one."""
+        """How many updates have ever entered the window: where to go on feeding a resumed one.
+
+        Of a window that was folded or coarsened: the number of the leaf that comes next.
+        """
         return self._root.next
 
     @property
     def evicted(self) -> int:
-        """How many updates have ever left the window."""
+        """How many updates, or leaves of a window that was folded, have ever left the window."""
         return self._root.oldest
 
     @property
@@ -141,6 +144,29 @@ class Amta(Generic[V, S, R]):
         root.next = number + 1
         self._total = HOLE
 
+    def fold(self, value: V) -> None:
+        """Combine an update with the newest leaf instead of giving it one of its own. O(1)."""
+        self._check_living()
+        root, monoid = self._root, self.monoid
+        if root.next == root.oldest:
+            self.insert(value)
+            return
+        state = monoid.lift(value)
+        older, newer = root.tails[0]
+        newest = older if newer is HOLE else newer
+        if monoid.check_order is not None:
+            monoid.check_order(newest, state)  # type: ignore[arg-type]
+        folded = monoid.join(newest, state)
+        tail: Pair[S] = (folded, HOLE) if newer is HOLE else (older, folded)
+        if len(root.tails) == 1:
+            # The newest leaf is part of the leftmost tree.
+            front, stack = self._left(root.oldest, [tail])
+            root.front, root.stack = front, stack
+        else:
+            root.back = monoid.join(root.back, state)
+        root.tails[0] = tail
+        self._total = HOLE
+
     def evict(self, count: int = 1) -> None:
         """Drop the oldest `count` updates, at a cost that grows with log(count)."""
         root = self._root
@@ -164,7 +190,7 @@ class Amta(Generic[V, S, R]):
             self._total = HOLE
             self._pairs.release(oldest)
         elif count:
-            self._commit(self._without(root, oldest))
+            self.commit(self._without(root, oldest))
 
     def slide(self, policy: Policy, *, debug: bool = False) -> int:
         """Evict what the policy says must go; answer how many updates that were.
@@ -176,23 +202,39 @@ class Amta(Generic[V, S, R]):
         check_policy(policy)
         if debug:
             check_monotone(policy, self.monoid, self.leaves())
-        root = self._root
-        size = root.next - root.oldest
+        size = self._root.next - self._root.oldest
         if policy.newest is not None:
             count = size - policy.newest
             if count <= 0:
                 return 0
             self.evict(count)
             return count
-        if size <= policy.keep_newest:
-            return 0
+        found = self.after_slide(policy)
+        if found is not self._root:
+            self.commit(found)
+        return size - len(self)
+
+    def after_slide(self, policy: Policy) -> Root[S]:
+        """The root that a slide by this policy would leave; changes nothing."""
+        self._check_living()
+        root = self._root
+        if root.next - root.oldest <= policy.keep_newest:
+            return root
         found = self._search(policy)
         left = found.next - found.oldest
         if left > policy.keep_newest and policy.breaks(self._part(left, found.front, found.back)):
             found = self._without(found, found.oldest + 1)
-        if found is not root:
-            self._commit(found)
-        return size - len(self)
+        return found
+
+    def commit(self, root: Root[S]) -> None:
+        """Go on from a root with fewer leaves: one that `after_slide` has answered."""
+        self._root = root
+        self._total = HOLE
+        self._pairs.release(root.oldest)
+
+    def leaf(self, number: int) -> S:
+        """The state of the leaf with this number, from `evicted` up to `position`."""
+        return self._leaf(number, self._root.tails)
 
     def roll(self, values: Iterable[V], policy: Policy) -> list[R]:
         """Insert each value, slide, and note the result: one result for each value."""
@@ -257,11 +299,6 @@ class Amta(Generic[V, S, R]):
         """What would be gone from the window and what be left if its oldest leaf were `cut`."""
         root = self._root
         return self._part(cut - root.oldest, *gone), self._part(root.next - cut, *left)
-
-    def _commit(self, root: Root[S]) -> None:
-        self._root = root
-        self._total = HOLE
-        self._pairs.release(root.oldest)
 
     def _tail_position(self, level: int) -> int:
         position = (self._root.next - 1) >> 1

@@ -72,7 +72,7 @@ class _Keyed(Generic[S]):
     """What its pairs lie under; never given to another key."""
     last: int | None
     """The time of its newest update."""
-    pairs: ShelvedPairs
+    pairs: ShelvedPairs[S]
     window: Amta[Any, S, Any]
 
 
@@ -220,18 +220,17 @@ class KeyedWindows(Generic[V, S, R]):
         return bucket
 
     def _make(self, number: int, root: Root[S] | None = None) -> _Keyed[S]:
-        pairs = ShelvedPairs(_KeyShelf(self._pairs, number))
-        places: Any = pairs
-        return _Keyed(number, None, pairs, Amta(self.monoid, pairs=places, root=root))
+        pairs: ShelvedPairs[S] = ShelvedPairs(_KeyShelf(self._pairs, number))
+        return _Keyed(number, None, pairs, Amta(self.monoid, pairs=pairs, root=root))
 
     def _restore(
-        self, number: int, last: int, swept: int, levels: int, root: tuple[Any, ...]
+        self, number: int, last: int, pairs: tuple[int, int, int], root: tuple[Any, ...]
     ) -> _Keyed[S]:
         oldest, following, tails, end, stack, front, back = root
         keyed = self._make(
             number, Root(oldest, following, list(tails), end, list(stack), front, back)
         )
-        keyed.pairs.resume(swept, levels)
+        keyed.pairs.resume(*pairs)
         keyed.last = last
         return keyed
 
@@ -302,7 +301,8 @@ def _record(key: Hashable, keyed: _Keyed[S]) -> tuple[Any, ...]:
     # A shelf in memory keeps what it is given: later changes must not reach it.
     lists = list(root.tails), list(root.stack)
     kept = (root.oldest, root.next, lists[0], root.end, lists[1], root.front, root.back)
-    return key, keyed.number, keyed.last, pairs.swept, pairs.levels, kept
+    places = pairs.swept, pairs.levels, pairs.lowest
+    return key, keyed.number, keyed.last, places, kept
 
 
 def _place(key: Hashable) -> int:

@@ -5,8 +5,8 @@ Used by every window algorithm. `monoids` has the ready-made ones; `columns` the
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
@@ -16,7 +16,7 @@ from holdfast.errors import InvalidArgumentError
 if TYPE_CHECKING:
     from holdfast.windows.columns import Columns
 
-__all__ = ["HOLE", "Hole", "Monoid"]
+__all__ = ["HOLE", "Addend", "Hole", "Monoid"]
 
 V = TypeVar("V")
 S = TypeVar("S")
@@ -35,6 +35,15 @@ class Hole(Enum):
 
 HOLE: Final = Hole.HOLE
 """An empty slot of a window. Never a state: a state may well equal the identity, a hole is none."""
+
+
+@dataclass(frozen=True)
+class Addend:
+    """A number in a state that `combine` adds up: what an error bound can be put on."""
+
+    read: Callable[[Any], Any]
+    of_quotient: bool = False
+    """Whether the answer is the quotient of two such numbers, so that the errors of both count."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +65,10 @@ class Monoid(Generic[V, S, R]):
     """The same monoid over NumPy columns, where one exists."""
     kernel: str | None = None
     """The name of its compiled form in `fast`, where one exists."""
+    addends: Mapping[str, Addend] = field(default_factory=dict)
+    """What of a state adds up, by name."""
+    peak: Callable[[S], Any] | None = None
+    """For one that picks the greatest of its updates: the number by which it does."""
     parameters: str = ""
     """What else states depend on, for instance `k=3`: a store keeps states of different parameters
     apart, which may have the same name."""

@@ -65,6 +65,10 @@ class Pairs(Protocol[S]):
     def checkpoint(self, root: Root[S]) -> None:
         """Make all that was written durable together with this root, where that has a meaning."""
 
+    def drop_leaves(self, root: Root[S]) -> bool:
+        """Forget the pairs of leaves: from now on level l + 1 is level l. False: that is not
+        possible here, nothing has changed. `root` is the window before this operation."""
+
 
 class BorrowedPairs(Generic[S]):
     """The pairs of another window, for one that sees the newest part of the same updates.
@@ -93,6 +97,9 @@ class BorrowedPairs(Generic[S]):
 
     def checkpoint(self, root: Root[S]) -> None:
         """The lender does."""
+
+    def drop_leaves(self, root: Root[S]) -> bool:
+        return False
 
 
 class MemoryPairs(Generic[S]):
@@ -152,6 +159,16 @@ class MemoryPairs(Generic[S]):
 
     def checkpoint(self, root: Root[S]) -> None:
         """Nothing in memory outlives the process."""
+
+    def drop_leaves(self, root: Root[S]) -> bool:
+        if self._forks or self._parent is not None:
+            # Others may still read them, each under the levels it knows.
+            return False
+        del self._levels[:1]
+        self._oldest >>= 1
+        self._floor >>= 1
+        self._swept >>= 1
+        return True
 
     def collect(self) -> None:
         """Free all garbage now instead of little by little."""

@@ -6,11 +6,12 @@ import math
 import operator
 from collections.abc import Callable
 from functools import partial
+from operator import itemgetter
 from typing import Any, Final
 
 from holdfast.errors import InvalidValueError
 from holdfast.windows import columns
-from holdfast.windows.monoid import Monoid
+from holdfast.windows.monoid import Addend, Monoid
 from holdfast.windows.values import itself, to_float, to_number
 
 __all__ = [
@@ -69,7 +70,7 @@ def _split(high: Number, low: Number) -> Total:
     return near, float(high - int(near))
 
 
-def _lower_total(state: Total) -> Number:
+def _lower_total(state: Total | Average) -> Number:
     return state[0] + state[1]
 
 
@@ -119,6 +120,7 @@ count: Final[Monoid[Any, int, int]] = Monoid(
     lower=itself,
     columns=columns.COUNT,
     kernel="count",
+    addends={"count": Addend(itself)},
 )
 """How many updates there are."""
 
@@ -130,6 +132,7 @@ sum: Final[Monoid[Any, Total, Number]] = Monoid(
     lower=_lower_total,
     columns=columns.SUM,
     kernel="sum",
+    addends={"sum": Addend(_lower_total)},
 )
 """The sum; of nothing, 0 (Spark: NULL). Ints of any size stay exact; floats are added in twice
 their precision, so that the error does not grow with the window."""
@@ -142,6 +145,10 @@ mean: Final[Monoid[Any, Average, float | None]] = Monoid(
     lower=_lower_average,
     columns=columns.MEAN,
     kernel="mean",
+    addends={
+        "sum": Addend(_lower_total, of_quotient=True),
+        "count": Addend(itemgetter(2), of_quotient=True),
+    },
 )
 """The arithmetic mean, added up as `sum` does; None when empty."""
 

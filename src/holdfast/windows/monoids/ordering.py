@@ -8,13 +8,14 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from functools import partial
 from itertools import pairwise
+from operator import itemgetter, neg
 from reprlib import repr as shorten
 from typing import Any, Final, NamedTuple
 
 from holdfast.errors import InvalidArgumentError, InvalidValueError
 from holdfast.windows import columns
 from holdfast.windows.monoid import Monoid
-from holdfast.windows.values import ABOVE, BELOW, none_if, to_ordered
+from holdfast.windows.values import ABOVE, BELOW, itself, none_if, to_ordered
 
 __all__ = ["Histogram", "arg_max", "arg_min", "histogram", "max", "min", "range", "top_k"]
 
@@ -70,6 +71,10 @@ def _greater_keyed(older: tuple[Any, Any], newer: tuple[Any, Any]) -> tuple[Any,
     return newer if older[0] < newer[0] else older
 
 
+def _negative_key(state: tuple[Any, Any]) -> Any:
+    return -state[0]
+
+
 def _lower_keyed(state: tuple[Any, Any]) -> Any:
     return state[1]
 
@@ -82,6 +87,7 @@ min: Final[Monoid[Any, Any, Any]] = Monoid(
     lower=partial(none_if, ABOVE),
     columns=columns.MIN,
     kernel="min",
+    peak=neg,
 )
 """The least value, the oldest of equal ones; None when empty. Takes whatever compares with `<`:
 numbers, strings, Decimals, dates ..."""
@@ -94,6 +100,7 @@ max: Final[Monoid[Any, Any, Any]] = Monoid(
     lower=partial(none_if, BELOW),
     columns=columns.MAX,
     kernel="max",
+    peak=itself,
 )
 """The greatest value, the oldest of equal ones; None when empty. Takes what `min` takes."""
 
@@ -114,6 +121,7 @@ arg_min: Final[Monoid[Any, tuple[Any, Any], Any]] = Monoid(
     lift=partial(_lift_keyed, "arg_min"),
     combine=_lesser_keyed,
     lower=_lower_keyed,
+    peak=_negative_key,
 )
 """Over (key, value) updates: the value with the least key, of equal keys the oldest; None when
 empty. Spark's `min_by`."""
@@ -124,6 +132,7 @@ arg_max: Final[Monoid[Any, tuple[Any, Any], Any]] = Monoid(
     lift=partial(_lift_keyed, "arg_max"),
     combine=_greater_keyed,
     lower=_lower_keyed,
+    peak=itemgetter(0),
 )
 """Over (key, value) updates: the value with the greatest key, of equal keys the oldest; None when
 empty. Spark's `max_by`."""

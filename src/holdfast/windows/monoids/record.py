@@ -7,11 +7,13 @@ record while they search, so a field is lowered when it is first read and not be
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, KeysView, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from keyword import iskeyword
 from typing import Any
 
 from holdfast.errors import InvalidArgumentError
-from holdfast.windows.monoid import Monoid
+from holdfast.windows.monoid import Addend, Monoid
 
 __all__ = ["Record", "product"]
 
@@ -127,8 +129,30 @@ def product(**dimensions: Monoid[Any, Any, Any]) -> Monoid[Any, tuple[Any, ...],
         combine=combine,
         lower=lower,
         check_order=check_order if checks else None,
+        addends=_addends(dimensions),
+        peak=_only_peak(parts),
         parameters=", ".join(f"{name}={part.signature}" for name, part in dimensions.items()),
     )
+
+
+def _addends(dimensions: Mapping[str, Monoid[Any, Any, Any]]) -> dict[str, Addend]:
+    """Those of all dimensions; one of several of a dimension is called `dimension.addend`."""
+    found = {}
+    for position, (name, part) in enumerate(dimensions.items()):
+        for addend, each in part.addends.items():
+            label = name if len(part.addends) == 1 else f"{name}.{addend}"
+            found[label] = replace(each, read=partial(_read_part, position, each.read))
+    return found
+
+
+def _only_peak(parts: Sequence[Monoid[Any, Any, Any]]) -> Callable[[Any], Any] | None:
+    """That of the one dimension that picks the greatest, if just one does."""
+    peaks = [(position, part.peak) for position, part in enumerate(parts) if part.peak is not None]
+    return partial(_read_part, *peaks[0]) if len(peaks) == 1 else None
+
+
+def _read_part(position: int, read: Callable[[Any], Any], state: tuple[Any, ...]) -> Any:
+    return read(state[position])
 
 
 def _check_dimensions(dimensions: Mapping[str, object]) -> None:

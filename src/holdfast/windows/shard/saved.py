@@ -57,7 +57,7 @@ class SavedShard:
         self.signature = signature
         self._parts = _CompactShelf(parts)
         self._pair_shelf = _CompactShelf(pairs)
-        self._pairs = ShelvedPairs(self._pair_shelf)
+        self._pairs: ShelvedPairs[Table] = ShelvedPairs(self._pair_shelf)
         self.window = make(self._open_amta)
         self._saved: dict[tuple[str, int], Any] = {}
         self._names = self.window._registry.names
@@ -109,7 +109,7 @@ class SavedShard:
             astuple(window._now),
             window._live,
             roots,
-            (self._pairs.swept, self._pairs.levels),
+            (self._pairs.swept, self._pairs.levels, self._pairs.lowest),
             (window._open.numbers, window._open.rows),
             (self._chunks, names._kept, names._shift),
         )

@@ -6,14 +6,16 @@ state. A shelf need not be safe by itself: a batch counts as a whole or not at a
 
 from __future__ import annotations
 
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from holdfast.windows.pairs import Pair, Root, Written
-from holdfast.windows.shard.tables import Table
 
 __all__ = ["MemoryShelf", "OverlaidPairs", "Shelf", "ShelvedPairs"]
 
 S = TypeVar("S")
+
+LEVELS: Final = 64
+"""Places for levels on a shelf: more than a window can ever have."""
 
 
 class Shelf(Protocol):
@@ -45,11 +47,13 @@ class MemoryShelf:
         self.records.pop((name, number), None)
 
 
-class ShelvedPairs:
-    """Interior pairs of tables on a shelf under (level, position).
+class ShelvedPairs(Generic[S]):
+    """Interior pairs on a shelf under (level, position).
 
     What a batch writes stays here until it is saved, so pairs that come and go within one batch
     never reach the shelf. What was read is forgotten then.
+
+    Levels on the shelf go round: `lowest` is where that of the leaves lies at present.
     """
 
     def __init__(self, shelf: Shelf) -> None:
@@ -58,58 +62,70 @@ class ShelvedPairs:
         """Pairs that cover only leaves before this one are not on the shelf."""
         self.levels = 0
         """Pairs on the shelf lie on levels below this one."""
+        self.lowest = 0
         self._oldest = 0
-        self._written: dict[tuple[int, int], Pair[Table]] = {}
-        self._read: dict[tuple[int, int], Pair[Table]] = {}
+        self._written: dict[tuple[int, int], Pair[S]] = {}
+        self._read: dict[tuple[int, int], Pair[S]] = {}
 
-    def resume(self, swept: int, levels: int) -> None:
+    def resume(self, swept: int, levels: int, lowest: int) -> None:
         """Go on with a shelf that pairs were saved on."""
         self.swept = self._oldest = swept
         self.levels = levels
+        self.lowest = lowest
 
-    def read(self, level: int, position: int) -> Pair[Table]:
-        at = level, position
+    def read(self, level: int, position: int) -> Pair[S]:
+        at = self._place(level), position
         pair = self._written.get(at) or self._read.get(at)
         if pair is None:
-            pair = self._read[at] = self._shelf.read(level, position)
+            pair = self._read[at] = self._shelf.read(*at)
         return pair
 
-    def write(self, written: list[Written[Table]], root: Root[Table]) -> None:
+    def write(self, written: list[Written[S]], root: Root[S]) -> None:
         for level, position, pair in written:
-            self._written[level, position] = pair
+            self._written[self._place(level), position] = pair
+            self.levels = max(self.levels, level + 1)
+
+    def drop_leaves(self, root: Root[S]) -> bool:
+        for position in range(self.swept >> 1, root.next >> 1):
+            self._remove(0, position)
+        self.lowest = self._place(1)
+        self.levels = max(0, self.levels - 1)
+        self.swept >>= 1
+        self._oldest >>= 1
+        return True
 
     def release(self, oldest: int) -> None:
         self._oldest = oldest
 
-    def fork(self, root: Root[Table]) -> OverlaidPairs[Table]:
+    def fork(self, root: Root[S]) -> OverlaidPairs[S]:
         return OverlaidPairs(self)
 
     def drop(self) -> None:
         """The shelf goes with the one who owns it."""
 
-    def checkpoint(self, root: Root[Table]) -> None:
+    def checkpoint(self, root: Root[S]) -> None:
         """`save` does that, with the rest of the shard window."""
 
     def save(self) -> None:
         """Bring the shelf up to date."""
-        for level, position in self._gone():
-            if self._written.pop((level, position), None) is None:
-                self._shelf.delete(level, position)
-        for (level, position), pair in self._written.items():
-            self._shelf.write(level, position, pair)
-            self.levels = max(self.levels, level + 1)
+        for level in range(self.levels):
+            # Pairs, as far as there can be any, that only cover leaves released since.
+            for position in range(self.swept >> level + 1, self._oldest >> level + 1):
+                self._remove(level, position)
+        for (place, position), pair in self._written.items():
+            self._shelf.write(place, position, pair)
         self.swept = self._oldest
         self._written.clear()
         self._read.clear()
 
-    def _gone(self) -> list[tuple[int, int]]:
-        """The pairs, as far as there can be any, that only cover leaves released since."""
-        levels = max([self.levels, *(level + 1 for level, _ in self._written)])
-        return [
-            (level, position)
-            for level in range(levels)
-            for position in range(self.swept >> level + 1, self._oldest >> level + 1)
-        ]
+    def _place(self, level: int) -> int:
+        return (self.lowest + level) % LEVELS
+
+    def _remove(self, level: int, position: int) -> None:
+        at = self._place(level), position
+        self._read.pop(at, None)
+        if self._written.pop(at, None) is None:
+            self._shelf.delete(*at)
 
 
 class OverlaidPairs(Generic[S]):
@@ -141,3 +157,7 @@ class OverlaidPairs(Generic[S]):
 
     def checkpoint(self, root: Root[S]) -> None:
         """Nothing of a fork is saved."""
+
+    def drop_leaves(self, root: Root[S]) -> bool:
+        # The base keeps its levels.
+        return False

@@ -119,6 +119,10 @@ class StoredPairs(Generic[S]):
         self._ahead.settle()
         self._writer.checkpoint(self._epoch, root)
 
+    def drop_leaves(self, root: Root[S]) -> bool:
+        # What lies in the store keeps its level.
+        return False
+
     def _locate(self, level: int, position: int, count: int) -> list[Key]:
         keys: list[Key] = []
         for at in range(position, position + count):

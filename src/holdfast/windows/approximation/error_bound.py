@@ -1,0 +1,160 @@
+"""The rule behind `max_error`: fold while the bucket cannot do more harm than is allowed.
+
+Used by `window`. What a relative bound allows is taken from the end nearest to zero of a prediction
+interval of the answers to come (digest §3.9a); nothing is folded while there is none, nor while it
+contains zero.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from holdfast.errors import InvalidArgumentError
+from holdfast.windows.approximation.buckets import Bucket, Dimension, bucket_error
+from holdfast.windows.approximation.methods import MaxError
+from holdfast.windows.approximation.prediction import Sample, nearest_zero
+from holdfast.windows.monoid import Addend, Monoid
+
+__all__ = ["ErrorBound", "dimensions_of"]
+
+COUNT = "count"
+
+
+def dimensions_of(method: MaxError, monoid: Monoid[Any, Any, Any]) -> tuple[Dimension, ...]:
+    """What this method bounds in a window of this monoid, and how tightly."""
+    if isinstance(method.of, str):
+        addends: dict[str, Addend] = {}
+    elif method.of is not None:
+        addends = {name: Addend(read) for name, read in method.of.items()}
+    else:
+        addends = dict(monoid.addends)
+    limits = _absolute_limits(method, addends)
+    return tuple(
+        Dimension(
+            name,
+            _size if name not in addends else partial(_read_state, addends[name].read),
+            _relative_limit(method.relative, addends.get(name)),
+            limits.get(name, 0.0),
+        )
+        for name in (addends or [COUNT])
+    )
+
+
+def _relative_limit(relative: float | None, addend: Addend | None) -> float | None:
+    if relative is None or addend is None or not addend.of_quotient:
+        return relative
+    # A quotient of two numbers that are wrong by this part each is wrong by `relative` at most.
+    return relative / (2 + relative)
+
+
+def _absolute_limits(method: MaxError, addends: dict[str, Addend]) -> dict[str, float]:
+    names = list(addends) or [COUNT]
+    if method.absolute is None:
+        return {}
+    if isinstance(method.absolute, float):
+        if len(names) > 1:
+            raise InvalidArgumentError(
+                f"max_error: absolute is one amount, but {' and '.join(names)} add up in this "
+                f"window; give amounts by name: absolute={{{names[0]!r}: ..., {names[1]!r}: ...}}"
+            )
+        return {names[0]: method.absolute}
+    limits = dict(method.absolute)
+    unknown, missing = set(limits) - set(names), set(names) - set(limits)
+    if unknown or (missing and method.relative is None):
+        raise InvalidArgumentError(
+            f"max_error: absolute names {', '.join(limits)}; in this window "
+            f"{' and '.join(names)} add up, so give amounts for these"
+        )
+    return limits
+
+
+def _size(bucket: Bucket) -> int:
+    return bucket[0]
+
+
+def _read_state(read: Any, bucket: Bucket) -> Any:
+    return read(bucket[1])
+
+
+class ErrorBound:
+    """Knows how large an error may be by what the window has answered so far."""
+
+    def __init__(self, dimensions: Sequence[Dimension], confidence: float) -> None:
+        self.dimensions = tuple(dimensions)
+        self.confidence = confidence
+        self._samples = [Sample() for _ in self.dimensions]
+        self._allowed = [dimension.absolute for dimension in self.dimensions]
+
+    def folds(self, merged: Bucket) -> bool:
+        """Whether the newest bucket may become this."""
+        for place, dimension in enumerate(self.dimensions):
+            allowed = self._allowed[place]
+            if not (allowed > 0 and bucket_error(dimension, place, merged) <= allowed):
+                return False
+        return True
+
+    def observe(self, answer: Bucket) -> None:
+        """Take an answer of the window into the sample."""
+        for dimension, sample in zip(self.dimensions, self._samples, strict=True):
+            if dimension.relative is not None:
+                sample.observe(_as_float(dimension.read(answer)), answer[0])
+
+    def start_bucket(self) -> None:
+        """Settle what is allowed to the bucket that now starts."""
+        for place, dimension in enumerate(self.dimensions):
+            if dimension.relative is not None:
+                interval = self._samples[place].interval(self.confidence)
+                nearest = 0.0 if interval is None else nearest_zero(interval)
+                # Less by as much as makes the bound certain when it is seen from the answer.
+                share = dimension.relative / (1 + 2 * dimension.relative)
+                self._allowed[place] = max(dimension.absolute, share * nearest)
+
+    def errors(self, edges: Sequence[Bucket]) -> list[float]:
+        """For each dimension how wrong the answer can be: the window should begin inside one of
+        these buckets, or it begins where it should."""
+        return [
+            _greatest([bucket_error(dimension, place, edge) for edge in edges])
+            for place, dimension in enumerate(self.dimensions)
+        ]
+
+    def holds(self, answer: Bucket, errors: Sequence[float]) -> bool:
+        """Whether errors of this size are within the bound, whatever the exact answer is."""
+        for dimension, error in zip(self.dimensions, errors, strict=True):
+            allowed = dimension.absolute
+            if dimension.relative is not None:
+                least = _as_float(abs(dimension.read(answer)) - error)
+                allowed = max(allowed, dimension.relative * least)
+            if not error <= allowed:
+                return False
+        return True
+
+    def copy(self) -> ErrorBound:
+        other = ErrorBound(self.dimensions, self.confidence)
+        other._samples = [sample.copy() for sample in self._samples]
+        other._allowed = list(self._allowed)
+        return other
+
+    def saved(self) -> Any:
+        return [sample.saved() for sample in self._samples], list(self._allowed)
+
+    def restore(self, saved: Any) -> None:
+        samples, allowed = saved
+        self._samples = [Sample.restored(sample) for sample in samples]
+        self._allowed = list(allowed)
+
+
+def _as_float(number: Any) -> float:
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf
+
+
+def _greatest(errors: list[float]) -> float:
+    for error in errors:
+        if error != error:
+            return error
+    return max(errors, default=0.0)
