@@ -131,3 +131,41 @@ def test_a_real_interrupt_of_the_installed_command(tmp_path: Path) -> None:
     _, err = process.communicate(timeout=30)
     assert process.returncode == 130
     assert "Traceback" not in err
+
+
+@pytest.fixture
+def series(tmp_path: Path) -> Path:
+    path = tmp_path / "series.csv"
+    path.write_text("value\n" + "\n".join(str(20 + at % 7) for at in range(500)))
+    return path
+
+
+def test_shadow_prints_a_report_and_draws(run, series: Path, tmp_path: Path) -> None:
+    picture = tmp_path / "shadow.svg"
+    code, out, err = run(
+        *("shadow", str(series), "--last", "50", "--approximate", "max_leaves=10"),
+        *("--approximate", "max_error=10%", "--aggregate", "sum", "--picture", str(picture)),
+    )
+    assert (code, err) == (0, "")
+    assert "sum with max_leaves(10), max_error(10%" in out
+    assert "exact answers" in out
+    assert "<svg" in picture.read_text()
+
+
+@pytest.mark.parametrize(
+    ("options", "remedy"),
+    [
+        (["--last", "50", "--approximate", "max_eror=1%"], "is no method; give max_error=0.1%"),
+        (["--last", "50", "--approximate", "hops", "--column", "x"], "has no column 'x'"),
+        (["--last", "900", "--approximate", "hops"], "a smaller --last"),
+        (["--last", "0", "--approximate", "hops"], "at least 1"),
+        (["--last", "50", "--approximate", "hops", "--aggregate", "median"], "take one of mean"),
+        (["--last", "50", "--approximate", "hops", "--picture", "x.gif"], ".png or .svg"),
+    ],
+)
+def test_mistakes_of_shadow_are_explained(
+    run, series: Path, options: list[str], remedy: str
+) -> None:
+    code, out, err = run("shadow", str(series), *options)
+    assert (code, out) == (1, "")
+    assert remedy in err

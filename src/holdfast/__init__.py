@@ -1,7 +1,7 @@
 """Holdfast: windowed stream analytics on Apache Spark that stay available and right under faults.
 
-Importing this package is cheap on purpose: it loads neither Spark nor Arrow nor NumPy. `window`,
-`sliding` and `tumbling` are loaded when they are first used, all else from its subpackages.
+Importing this package is cheap on purpose: it loads neither Spark nor Arrow nor NumPy. What it
+offers itself is loaded when it is first used, all else from its subpackages.
 """
 
 from __future__ import annotations
@@ -12,14 +12,28 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from holdfast.spark.windows import window
     from holdfast.time_windows import sliding, tumbling
+    from holdfast.windows.approximation import block_maxima, hops, max_error, max_leaves
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "sliding", "tumbling", "window"]
+__all__ = [
+    "__version__",
+    "block_maxima",
+    "hops",
+    "max_error",
+    "max_leaves",
+    "sliding",
+    "tumbling",
+    "window",
+]
 
 _HOMES = {
     "window": "holdfast.spark.windows",
     "sliding": "holdfast.time_windows",
     "tumbling": "holdfast.time_windows",
+    "block_maxima": "holdfast.windows.approximation",
+    "hops": "holdfast.windows.approximation",
+    "max_error": "holdfast.windows.approximation",
+    "max_leaves": "holdfast.windows.approximation",
 }
 
 

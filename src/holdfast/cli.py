@@ -84,6 +84,36 @@ def demo(
     run(Console(), folder)
 
 
+@app.command()
+def shadow(
+    file: Annotated[Path, typer.Argument(help="A CSV file with a line of column names.")],
+    last: Annotated[int, typer.Option(help="How many of the newest rows the window keeps.")],
+    approximate: Annotated[
+        list[str],
+        typer.Option(
+            help="How to approximate: max_error=0.1%, max_leaves=1000, block_maxima=1000 or hops; "
+            "may be given again to combine them."
+        ),
+    ],
+    column: Annotated[str, typer.Option(help="The column with the numbers.")] = "value",
+    aggregate: Annotated[str, typer.Option(help="mean, sum, max, min or count.")] = "mean",
+    picture: Annotated[
+        Path | None, typer.Option(help="Draw the errors and the leaves into this .png or .svg.")
+    ] = None,
+) -> None:
+    """Try an approximate window out beside the exact one, on a column of a file."""
+    from holdfast.shadow.trial import print_report, try_out
+
+    if picture is not None:
+        from holdfast.shadow.picture import check_picture, draw_shadow
+
+        check_picture(picture)
+    tried = try_out(file, column, last, approximate, aggregate)
+    print_report(tried.report(), Console())
+    if picture is not None:
+        print(f"picture: {draw_shadow(tried, picture)}")
+
+
 def main() -> NoReturn:
     """Run the command line and exit: the entry point of the console script."""
     debug = "--debug" in sys.argv[1:]

@@ -1,6 +1,7 @@
 """Windows by key that lie on shelves between batches, against recalculation of each key."""
 
 from collections import defaultdict
+from random import Random
 
 import pytest
 from hypothesis import example, given, settings
@@ -10,6 +11,7 @@ from holdfast.errors import InvalidArgumentError, TimeOrderError
 from holdfast.windows import keyed as keyed_module
 from holdfast.windows import monoids as m
 from holdfast.windows import policies
+from holdfast.windows.approximation import ApproximateWindow, hops, max_error, max_leaves
 from holdfast.windows.keyed import KeyedWindows
 from holdfast.windows.recalculation import Recalculation
 from holdfast.windows.shard.saved import SignatureError
@@ -86,7 +88,7 @@ class Model:
 
 
 def answers_of(windows, key, updates):
-    states = windows.roll(key, [update["t"] for update in updates], updates)
+    states = windows.roll(key, [update["t"] for update in updates], updates).states
     return [dict(windows.monoid.answer(state)) for state in states]
 
 
@@ -245,3 +247,49 @@ def test_what_raises_is_not_saved():
         rolled(broken, "a", [3])
     assert (shelves.parts.records, shelves.pairs.records) == before
     assert rolled(shelves.open(), "a", [3]) == [3]
+
+
+@pytest.mark.parametrize(
+    "methods",
+    [
+        (max_error("5%"),),
+        (max_error(absolute={"n": 4, "total": 30}), max_leaves(7)),
+        (hops(), max_leaves(5)),
+    ],
+)
+def test_approximate_windows_go_on_from_the_shelves_as_if_never_saved(methods):
+    random = Random(1)
+    monoid = m.product(n=m.count, total=m.sum.over("v"))
+    policy = policies.last(60)
+    updates = [{"t": step, "v": 5 + random.random()} for step in range(900)]
+    alone = ApproximateWindow(monoid, methods)
+    expected = [dict(answer) for answer in alone.roll(updates, policy)]
+    parts, pairs = CountingShelf(), CountingShelf()
+    answers, certain, first = [], [], 0
+    while first < len(updates):
+        windows = KeyedWindows(monoid, policy, "one", parts, pairs, approximate=methods)
+        batch = updates[first : first + random.randint(1, 90)]
+        rolled = windows.roll("a", [update["t"] for update in batch], batch)
+        answers += [dict(monoid.answer(state)) for state in rolled.states]
+        certain += rolled.certain
+        assert windows.held <= alone.buckets + 60
+        windows.save()
+        first += len(batch)
+    assert answers == expected
+    assert len(certain) == len(updates)
+    assert windows.held == alone.buckets
+    assert len(pairs.records) <= alone.buckets + 10
+    assert windows.held < 40
+
+
+def test_a_lower_limit_joins_what_is_on_the_shelves():
+    parts, pairs = CountingShelf(), CountingShelf()
+    for batch, limit in enumerate([50, 6, 20]):
+        windows = KeyedWindows(
+            m.sum, policies.last(500), "one", parts, pairs, approximate=(max_leaves(limit),)
+        )
+        rolled = windows.roll("a", range(batch * 400, batch * 400 + 400), [1] * 400)
+        windows.save()
+        assert windows.held <= limit
+        assert abs(rolled.states[-1][0] - min(500, batch * 400 + 400)) <= 500 // 5
+        assert all(rolled.certain)

@@ -59,6 +59,8 @@ def tabulate(plan: Plan, emissions: Sequence[Emission], *, final: bool = True) -
             if len(emission.idle):
                 parts.append(measure.nothing(len(emission.idle)))
         columns.append(pa.chunked_array(parts).combine_chunks())
+    if plan.bounded:
+        columns.append(_within_bound(emissions))
     if plan.early:
         columns.append(pa.repeat(pa.scalar(final), sum(sizes)))
     return pa.table(columns, schema=schema)
@@ -79,6 +81,14 @@ def _windows(
         for moments in ([each.start for each in emissions], [each.end for each in emissions])
     ]
     return pa.StructArray.from_arrays(bounds, fields=[kind.field(0), kind.field(1)])
+
+
+def _within_bound(emissions: Sequence[Emission]) -> pa.Array:
+    parts = []
+    for emission in emissions:
+        assert emission.certain is not None
+        parts += [emission.certain, np.ones(len(emission.idle), np.bool_)]
+    return pa.array(np.concatenate(parts))
 
 
 def to_stream(table: pa.Table) -> bytes:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 from pyspark.sql.types import (
     BooleanType,
@@ -20,9 +20,13 @@ from pyspark.sql.types import (
 from holdfast.spark.keys import Keys
 from holdfast.spark.measures import Measure
 from holdfast.windows import Amta
+from holdfast.windows.approximation.methods import MaxError, Method, only
 from holdfast.windows.shard import Panes, ShardWindow, Span
 
-__all__ = ["Plan"]
+__all__ = ["WITHIN_BOUND", "Plan"]
+
+WITHIN_BOUND: Final = "within_bound"
+"""The column that says whether a result is sure to be within the bound on its error."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,7 @@ class Plan:
     early: bool
     linger: int | None
     late: str | None
+    approximate: tuple[Method, ...] = ()
 
     @property
     def signature(self) -> str:
@@ -55,7 +60,21 @@ class Plan:
         spans = ", ".join(f"{span.size}/{span.slide}+{span.offset}" for span in self.spans)
         measures = ", ".join(measure.signature for measure in self.measures)
         idle = "" if self.linger is None else f" empty for {self.linger}"
-        return f"windows {spans} of {measures} by ({keys}){idle}"
+        return f"windows {spans} of {measures} by ({keys}){idle}{self._buckets}"
+
+    @property
+    def _buckets(self) -> str:
+        """How saved state differs for being approximate. The figures of the methods do not matter:
+        they decide about buckets to come."""
+        if not self.approximate:
+            return ""
+        bound = only(MaxError, self.approximate)
+        return " in buckets" + ("" if bound is None else f" with errors of {bound.of or 'sums'}")
+
+    @property
+    def bounded(self) -> bool:
+        """Whether results say if they are within a bound."""
+        return only(MaxError, self.approximate) is not None
 
     @cached_property
     def sources(self) -> tuple[str, ...]:
@@ -76,6 +95,7 @@ class Plan:
             offset=first.offset,
             more=more,
             linger=self.linger,
+            approximate=self.approximate or None,
             open_amta=open_amta,
         )
 
@@ -95,6 +115,8 @@ class Plan:
         if self.names is not None:
             fields.append(StructField("window_name", StringType(), False))
         fields += [StructField(measure.name, measure.result_type) for measure in self.measures]
+        if self.bounded:
+            fields.append(StructField(WITHIN_BOUND, BooleanType(), False))
         if self.early:
             fields.append(StructField("final", BooleanType(), False))
         return StructType(fields)

@@ -31,6 +31,7 @@ COUNTS: Final = (
     "rows",
     "late",
     "answers",
+    "uncertain",
     "pairs_read",
     "pairs_written",
     "pairs_deleted",
@@ -116,17 +117,19 @@ class ShardProcessor(StatefulProcessor):
             shown = window.preview()
         self._set_timer(parts, window.next_end())
         saved.save()
-        answers = 0
+        answers = uncertain = 0
         for emissions, final in ((ended, True), (shown, False)):
             for portion in portions(emissions):
                 table = tabulate(self.plan, portion, final=final)
                 answers += len(table)
+                uncertain += sum(emission.uncertain for emission in portion)
                 yield _row(shard, to_stream(table), NOTHING)
         stats = window.stats
         counts = (
             stats.rows,
             stats.late,
             answers,
+            uncertain,
             pairs.read_count,
             pairs.written_count,
             pairs.deleted_count,

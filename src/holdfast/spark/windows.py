@@ -21,6 +21,7 @@ from holdfast.aggregates import Aggregate
 from holdfast.errors import InvalidArgumentError
 from holdfast.intervals import parse_interval
 from holdfast.spark.answers import open_answers
+from holdfast.spark.bounds import check_bound
 from holdfast.spark.columns import column_named, field_named
 from holdfast.spark.keys import Keys
 from holdfast.spark.late import late_folder
@@ -35,6 +36,7 @@ from holdfast.spark.shards import shard_column, shard_labels
 from holdfast.spark.static import answer_shard
 from holdfast.time_windows import Interval, TimeWindow, sliding
 from holdfast.windows import Policy
+from holdfast.windows.approximation.methods import Method, check_methods
 from holdfast.windows.shard import Span
 
 __all__ = ["window"]
@@ -58,6 +60,7 @@ def window(
     empty: Interval | None = None,
     idle: Interval | None = None,
     late: str | None = None,
+    approximate: Method | Sequence[Method] | None = None,
     shards: int | None = None,
     name: str = "holdfast",
 ) -> DataFrame:
@@ -70,7 +73,9 @@ def window(
 
     `emit="early"` also shows windows that have not ended, with a column `final` that says so.
     `empty`: for how long after its last row a key still gets windows without rows. `late`: a folder
-    for rows that come when their pane is closed; without it they are only counted. `shards`: into
+    for rows that come when their pane is closed; without it they are only counted. `approximate`:
+    `holdfast.max_error`, `max_leaves` and others, or a list of them, for windows that need not be
+    exact; with a bound the result has a column `within_bound`. `shards`: into
     how many parts keys are split, by default as many as there are shuffle partitions. `name` is
     what metrics call this window.
     """
@@ -87,7 +92,16 @@ def window(
         _check_policy_alone(given, emit)
         longest = None if idle is None else _check_span("idle", idle)
         return policy_window(
-            df, keys, time, policy, aggs, late=folder, shards=count, name=name, idle=longest
+            df,
+            keys,
+            time,
+            policy,
+            aggs,
+            late=folder,
+            approximate=() if approximate is None else check_methods(approximate),
+            shards=count,
+            name=name,
+            idle=longest,
         )
     if idle is not None:
         raise InvalidArgumentError("idle: goes with policy; windows in time let go by themselves")
@@ -103,12 +117,15 @@ def window(
         early=early,
         linger=None if empty is None else _check_span("empty", empty),
         late=folder,
+        approximate=() if approximate is None else check_methods(approximate),
     )
     _check_names(plan)
-    plan.panes.of(0)
-    simple = plan.names is None and plan.linger is None and plan.late is None and not early
+    check_bound(plan.approximate, plan.measures)
+    # What the window cannot do is said here, before a query starts.
+    plan.make_window()
+    own = plan.names or plan.linger is not None or plan.late or early or plan.approximate
     native = all(native_aggregation(aggregate, schema) is not None for aggregate in aggs)
-    if simple and some[0].tumbles and native:
+    if not own and some[0].tumbles and native:
         return native_window(df, keys, time, some[0].size, some[0].offset, aggs, plan.meaning)
     packed = _packed(df, plan, time)
     if df.isStreaming:

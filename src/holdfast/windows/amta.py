@@ -151,19 +151,29 @@ class Amta(Generic[V, S, R]):
         if root.next == root.oldest:
             self.insert(value)
             return
-        state = monoid.lift(value)
-        older, newer = root.tails[0]
-        newest = older if newer is HOLE else newer
+        state, newest = monoid.lift(value), self.newest()
         if monoid.check_order is not None:
-            monoid.check_order(newest, state)  # type: ignore[arg-type]
-        folded = monoid.join(newest, state)
+            monoid.check_order(newest, state)
+        self.extend_newest(state, monoid.combine(newest, state))
+
+    def newest(self) -> S:
+        """The state of the newest leaf; there must be one."""
+        older, newer = self._root.tails[0]
+        newest = older if newer is HOLE else newer
+        assert newest is not HOLE
+        return newest
+
+    def extend_newest(self, state: S, folded: S) -> None:
+        """Make the newest leaf `folded`, which is that leaf combined with `state`."""
+        root = self._root
+        older, newer = root.tails[0]
         tail: Pair[S] = (folded, HOLE) if newer is HOLE else (older, folded)
         if len(root.tails) == 1:
             # The newest leaf is part of the leftmost tree.
             front, stack = self._left(root.oldest, [tail])
             root.front, root.stack = front, stack
         else:
-            root.back = monoid.join(root.back, state)
+            root.back = self.monoid.join(root.back, state)
         root.tails[0] = tail
         self._total = HOLE
 

@@ -12,11 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from hashlib import blake2b
 from typing import Any, Final, Generic, TypeVar
 
 from holdfast.errors import InvalidArgumentError, TimeOrderError
 from holdfast.windows.amta import Amta
+from holdfast.windows.approximation.methods import MaxLeaves, Method, only
+from holdfast.windows.approximation.window import ApproximateWindow
 from holdfast.windows.monoid import Hole, Monoid
 from holdfast.windows.pairs import Root
 from holdfast.windows.policies import Policy, check_policy
@@ -25,29 +28,43 @@ from holdfast.windows.shard.shelves import Shelf, ShelvedPairs
 from holdfast.windows.values import to_integer
 from holdfast.windows.window import check_monoid
 
-__all__ = ["KeyedWindows", "roll_timed"]
+__all__ = ["KeyedWindows", "Rolled", "roll_timed"]
 
 V = TypeVar("V")
 S = TypeVar("S")
 R = TypeVar("R")
 
+AnyWindow = Amta[V, S, R] | ApproximateWindow[V, S, R]
+
 FORMAT: Final = 1
 
 
+@dataclass(slots=True)
+class Rolled(Generic[S]):
+    """What a window answers to some updates."""
+
+    states: list[S | Hole]
+    """The state of the window after each of them."""
+    certain: list[bool]
+    """Whether that is within the bound on its error; of an exact window nothing is noted."""
+
+
 def roll_timed(
-    window: Amta[V, S, R],
+    window: AnyWindow[V, S, R],
     policy: Policy,
     idle: int | None,
     last: int | None,
     times: Sequence[int],
     updates: Iterable[V],
-) -> list[S | Hole]:
-    """Insert each update and slide; answers the state of the window after each of them.
+) -> Rolled[S]:
+    """Insert each update and slide.
 
     `last` is the time of the update before. After a gap of more than `idle` the window starts anew:
     what is answered depends on the updates and their times alone.
     """
     states: list[S | Hole] = []
+    certain: list[bool] = []
+    approximate = isinstance(window, ApproximateWindow)
     for time, update in zip(times, updates, strict=True):
         if last is not None:
             if time < last:
@@ -60,8 +77,10 @@ def roll_timed(
         window.insert(update)
         window.slide(policy)
         states.append(window.aggregate())
+        if approximate:
+            certain.append(window.guarantee().holds)  # type: ignore[union-attr]
         last = time
-    return states
+    return Rolled(states, certain)
 
 
 @dataclass(slots=True)
@@ -73,7 +92,12 @@ class _Keyed(Generic[S]):
     last: int | None
     """The time of its newest update."""
     pairs: ShelvedPairs[S]
-    window: Amta[Any, S, Any]
+    window: AnyWindow[Any, S, Any]
+
+    @property
+    def amta(self) -> Amta[Any, Any, Any]:
+        window = self.window
+        return window.amta if isinstance(window, ApproximateWindow) else window
 
 
 @dataclass(frozen=True)
@@ -98,7 +122,8 @@ class KeyedWindows(Generic[V, S, R]):
 
     `signature` says all that the saved state depends on. Keys are plain values of which equal ones
     look equal (`ascii`). `pairs` is read and written under ((number of the key, level), position).
-    `idle`: after how long without updates a key is forgotten, None for never.
+    `idle`: after how long without updates a key is forgotten, None for never. `approximate`: the
+    methods of approximate windows.
     """
 
     def __init__(
@@ -110,6 +135,7 @@ class KeyedWindows(Generic[V, S, R]):
         pairs: Shelf,
         *,
         idle: int | None = None,
+        approximate: Sequence[Method] = (),
     ) -> None:
         check_monoid(monoid)
         check_policy(policy)
@@ -117,13 +143,14 @@ class KeyedWindows(Generic[V, S, R]):
         self.policy = policy
         self.signature = signature
         self.idle = _check_idle(idle)
+        self.approximate = tuple(approximate)
         self.version = 0
         """How often they were saved."""
         self.watermark: int | None = None
         """Updates up to this time have come and are no longer waited for."""
         self.keys = 0
         self.held = 0
-        """How many updates there are in all windows together."""
+        """How many leaves there are in all windows together."""
         self.combines = 0
         """How many there were since they were opened."""
         self._parts = parts
@@ -138,19 +165,19 @@ class KeyedWindows(Generic[V, S, R]):
         if meta is not None:
             self._load(meta)
 
-    def roll(self, key: Hashable, times: Sequence[int], updates: Iterable[V]) -> list[S | Hole]:
-        """Insert each update and slide; answers the state of the key's window after each.
+    def roll(self, key: Hashable, times: Sequence[int], updates: Iterable[V]) -> Rolled[S]:
+        """Insert each update and slide; answers what the key's window does after each.
 
         Times must not go back, also not behind those of earlier calls for this key.
         """
         keyed = self._open(key)
-        before = len(keyed.window)
-        states = roll_timed(keyed.window, self.policy, self.idle, keyed.last, times, updates)
-        self.held += len(keyed.window) - before
+        before = len(keyed.amta)
+        rolled = roll_timed(keyed.window, self.policy, self.idle, keyed.last, times, updates)
+        self.held += len(keyed.amta) - before
         if times:
             self._note_seen(key, keyed.last, times[-1])
             keyed.last = times[-1]
-        return states
+        return rolled
 
     def advance(self, watermark: int) -> None:
         """From now on updates come after `watermark` only: keys that have idled away are forgotten.
@@ -219,19 +246,32 @@ class KeyedWindows(Generic[V, S, R]):
             self._opened[place] = bucket
         return bucket
 
-    def _make(self, number: int, root: Root[S] | None = None) -> _Keyed[S]:
-        pairs: ShelvedPairs[S] = ShelvedPairs(_KeyShelf(self._pairs, number))
-        return _Keyed(number, None, pairs, Amta(self.monoid, pairs=pairs, root=root))
+    def _make(self, number: int) -> _Keyed[S]:
+        pairs: ShelvedPairs[Any] = ShelvedPairs(_KeyShelf(self._pairs, number))
+        open_amta = partial(Amta, pairs=pairs)
+        if not self.approximate:
+            return _Keyed(number, None, pairs, open_amta(self.monoid))
+        window = ApproximateWindow(self.monoid, self.approximate, open_amta=open_amta)
+        return _Keyed(number, None, pairs, window)
 
     def _restore(
-        self, number: int, last: int, pairs: tuple[int, int, int], root: tuple[Any, ...]
+        self,
+        number: int,
+        last: int,
+        pairs: tuple[int, int, int],
+        root: tuple[Any, ...],
+        approximate: tuple[Any, ...] | None,
     ) -> _Keyed[S]:
         oldest, following, tails, end, stack, front, back = root
-        keyed = self._make(
-            number, Root(oldest, following, list(tails), end, list(stack), front, back)
-        )
+        keyed = self._make(number)
         keyed.pairs.resume(*pairs)
         keyed.last = last
+        keyed.amta.commit(Root(oldest, following, list(tails), end, list(stack), front, back))
+        if isinstance(keyed.window, ApproximateWindow) and approximate is not None:
+            keyed.window.restore(approximate)
+            limit, before = only(MaxLeaves, self.approximate), len(keyed.amta)
+            keyed.window.constrain(None if limit is None else limit.limit)
+            self.held += len(keyed.amta) - before
         return keyed
 
     def _forget(self, key: Hashable, span: int) -> None:
@@ -240,7 +280,7 @@ class KeyedWindows(Generic[V, S, R]):
         keyed = bucket.get(key)
         if keyed is None or keyed.last is None or self._span(keyed.last) != span:
             return
-        self.held -= len(keyed.window)
+        self.held -= len(keyed.amta)
         self.keys -= 1
         keyed.window.evict(len(keyed.window))
         keyed.pairs.save()
@@ -297,12 +337,13 @@ class KeyedWindows(Generic[V, S, R]):
 
 
 def _record(key: Hashable, keyed: _Keyed[S]) -> tuple[Any, ...]:
-    root, pairs = keyed.window.root, keyed.pairs
+    root, pairs, window = keyed.amta.root, keyed.pairs, keyed.window
     # A shelf in memory keeps what it is given: later changes must not reach it.
     lists = list(root.tails), list(root.stack)
     kept = (root.oldest, root.next, lists[0], root.end, lists[1], root.front, root.back)
     places = pairs.swept, pairs.levels, pairs.lowest
-    return key, keyed.number, keyed.last, places, kept
+    approximate = window.saved() if isinstance(window, ApproximateWindow) else None
+    return key, keyed.number, keyed.last, places, kept, approximate
 
 
 def _place(key: Hashable) -> int:

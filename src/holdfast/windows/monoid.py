@@ -16,7 +16,7 @@ from holdfast.errors import InvalidArgumentError
 if TYPE_CHECKING:
     from holdfast.windows.columns import Columns
 
-__all__ = ["HOLE", "Addend", "Hole", "Monoid"]
+__all__ = ["HOLE", "Addend", "Hole", "Monoid", "updates"]
 
 V = TypeVar("V")
 S = TypeVar("S")
@@ -37,13 +37,21 @@ HOLE: Final = Hole.HOLE
 """An empty slot of a window. Never a state: a state may well equal the identity, a hole is none."""
 
 
+def updates(_state: Any) -> Any:
+    """Stands for the number of updates where what adds up is read; never called."""
+    raise NotImplementedError
+
+
 @dataclass(frozen=True)
 class Addend:
     """A number in a state that `combine` adds up: what an error bound can be put on."""
 
     read: Callable[[Any], Any]
+    """From a state; `updates` for the number of updates, which no state need know."""
     of_quotient: bool = False
     """Whether the answer is the quotient of two such numbers, so that the errors of both count."""
+    signed: bool = True
+    """Whether it can be below zero."""
 
 
 @dataclass(frozen=True, eq=False)

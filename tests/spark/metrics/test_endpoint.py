@@ -34,6 +34,7 @@ def test_prometheus_reads_what_the_snapshot_says(metrics: WindowMetrics, accept:
         "holdfast_window_rows_total": everything["rows"],
         "holdfast_window_late_rows_total": everything["late"],
         "holdfast_window_answers_total": everything["answers"],
+        "holdfast_window_uncertain_answers_total": everything["uncertain"],
         "holdfast_window_pairs_read_total": everything["pairs_read"],
         "holdfast_window_pairs_written_total": everything["pairs_written"],
         "holdfast_window_pairs_deleted_total": everything["pairs_deleted"],

@@ -21,6 +21,7 @@ COUNTERS: Final = (
     "rows",
     "late",
     "answers",
+    "uncertain",
     "pairs_read",
     "pairs_written",
     "pairs_deleted",
@@ -54,6 +55,7 @@ class WindowFigures:
     rows: int = 0
     late: int = 0
     answers: int | None = 0
+    uncertain: int = 0
     pairs_read: int = 0
     pairs_written: int = 0
     pairs_deleted: int = 0

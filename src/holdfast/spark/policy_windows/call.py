@@ -14,6 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from holdfast.aggregates import Aggregate
 from holdfast.errors import InvalidArgumentError
 from holdfast.spark.answers import open_answers
+from holdfast.spark.bounds import check_bound
 from holdfast.spark.columns import column_named, field_named
 from holdfast.spark.keys import Keys
 from holdfast.spark.late import late_folder
@@ -25,6 +26,7 @@ from holdfast.spark.policy_windows.rows import pack
 from holdfast.spark.processor import COUNTS, OUTPUT
 from holdfast.spark.sessions import require_rocksdb
 from holdfast.spark.shards import shard_column, shard_labels
+from holdfast.windows.approximation.methods import Method
 from holdfast.windows.policies import Policy, check_policy
 
 __all__ = ["policy_window"]
@@ -38,6 +40,7 @@ def policy_window(
     aggs: Sequence[Aggregate],
     *,
     late: str | None,
+    approximate: tuple[Method, ...] = (),
     shards: int,
     name: str,
     idle: int | None,
@@ -73,8 +76,12 @@ def policy_window(
         idle=_check_idle(idle),
         # Where all rows are there, none is late.
         late=late_folder(late) if late is not None and df.isStreaming else None,
+        approximate=approximate,
     )
     _check_names(plan)
+    check_bound(plan.approximate, plan.measures)
+    # What the window cannot do is said here, before a query starts.
+    plan.make_window()
     packed = _packed(df, plan)
     if df.isStreaming:
         require_rocksdb(df.sparkSession)

@@ -6,7 +6,7 @@ Made by `call`, pickled to the executors, read by all other modules of the packa
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from decimal import Decimal
 from functools import cached_property, partial
@@ -15,14 +15,18 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import DataType, StructField, StructType
+from pyspark.sql.types import BooleanType, DataType, NumericType, StructField, StructType
 
 from holdfast.aggregates import Aggregate
 from holdfast.spark.keys import Keys
 from holdfast.spark.measures import Measure
+from holdfast.spark.plan import WITHIN_BOUND
 from holdfast.spark.policy_windows.scalars import Scalar, scalar_of
 from holdfast.spark.policy_windows.shown import Moment, shown
-from holdfast.windows.monoid import HOLE, Monoid
+from holdfast.windows import Amta
+from holdfast.windows.approximation import ApproximateWindow
+from holdfast.windows.approximation.methods import MaxError, MaxLeaves, Method, only
+from holdfast.windows.monoid import HOLE, Addend, Monoid, updates
 from holdfast.windows.monoids import Record
 from holdfast.windows.policies import Policy
 
@@ -49,6 +53,7 @@ class PolicyPlan:
     idle: int | None
     """In microseconds."""
     late: str | None
+    approximate: tuple[Method, ...] = ()
 
     @property
     def signature(self) -> str:
@@ -61,8 +66,20 @@ class PolicyPlan:
         idle = "" if self.idle is None else f" idle for {self.idle}"
         return (
             f"windows by {_describe(self.policy)} of {measures} over {self.time} "
-            f"{self.time_type.simpleString()} by ({keys}){idle} in {self.shards} shards"
+            f"{self.time_type.simpleString()} by ({keys}){idle}{self._buckets} in {self.shards} "
+            "shards"
         )
+
+    @property
+    def _buckets(self) -> str:
+        """The limit on leaves may change between two runs, nothing else."""
+        kept = [str(method) for method in self.approximate if not isinstance(method, MaxLeaves)]
+        return f" in buckets by {kept}" if self.approximate else ""
+
+    @property
+    def bounded(self) -> bool:
+        """Whether results say if they are within a bound."""
+        return only(MaxError, self.approximate) is not None
 
     @cached_property
     def sources(self) -> tuple[str, ...]:
@@ -106,7 +123,35 @@ class PolicyPlan:
             lift=lift,
             combine=combine,
             lower=partial(Record, fields),
+            addends=self._addends(parts),
+            peak=self._peak(parts),
         )
+
+    def _addends(self, parts: Sequence[Monoid[Any, Any, Any]]) -> dict[str, Addend]:
+        """What adds up in an update; for the sake of the rest, the number of updates."""
+        found = {}
+        for place, (aggregate, part) in enumerate(zip(self.aggregates, parts, strict=True), 1):
+            for name, addend in part.addends.items():
+                label = aggregate.name if len(part.addends) == 1 else f"{aggregate.name}.{name}"
+                found[label] = replace(addend, read=partial(_read_place, place, addend.read))
+        if found and not all(part.addends for part in parts):
+            found.setdefault("count", Addend(updates, signed=False))
+        return found
+
+    def _peak(self, parts: Sequence[Monoid[Any, Any, Any]]) -> Callable[[Any], Any] | None:
+        """That of the aggregate that picks the greatest or the least number, if just one does."""
+        peaks = [
+            partial(_read_place, place, part.peak)
+            for place, (measure, part) in enumerate(zip(self.measures, parts, strict=True), 1)
+            if part.peak is not None and isinstance(measure.result_type, NumericType)
+        ]
+        return peaks[0] if len(peaks) == 1 else None
+
+    def make_window(self) -> Amta[Any, Any, Any] | ApproximateWindow[Any, Any, Any]:
+        """An empty window of one key, in memory."""
+        if self.approximate:
+            return ApproximateWindow(self.monoid, self.approximate)
+        return Amta(self.monoid)
 
     @property
     def schema(self) -> StructType:
@@ -120,10 +165,17 @@ class PolicyPlan:
 
     def _schema(self, keys: list[StructField]) -> StructType:
         results = [StructField(measure.name, measure.result_type) for measure in self.measures]
+        if self.bounded:
+            results.append(StructField(WITHIN_BOUND, BooleanType(), False))
         return StructType([*keys, StructField(self.time, self.time_type, False), *results])
 
     def tabulate(
-        self, keys: Sequence[Hashable], codes: Any, times: Any, states: Sequence[Any]
+        self,
+        keys: Sequence[Hashable],
+        codes: Any,
+        times: Any,
+        states: Sequence[Any],
+        certain: Sequence[bool],
     ) -> pa.Table:
         """A row of results for each state: that of the window of key `codes[i]` at `times[i]`."""
         schema = to_arrow_schema(self.carried_schema, timezone="UTC")
@@ -136,7 +188,13 @@ class PolicyPlan:
         columns.append(moments.cast(schema.field(len(columns)).type))
         for place, scalar in enumerate(self.scalars, 1):
             columns.append(scalar.write([state[place] for state in known]))
+        if self.bounded:
+            columns.append(pa.array(certain, pa.bool_()))
         return pa.table(columns, schema=schema)
+
+
+def _read_place(place: int, read: Callable[[Any], Any], state: Sequence[Any]) -> Any:
+    return read(state[place])
 
 
 # A policy in words

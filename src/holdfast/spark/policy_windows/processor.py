@@ -23,13 +23,13 @@ from pyspark.sql.streaming.stateful_processor import (
 
 from holdfast.spark.answers import to_stream
 from holdfast.spark.late import write_late
+from holdfast.spark.plan import WITHIN_BOUND
 from holdfast.spark.policy_windows.plan import PolicyPlan
 from holdfast.spark.policy_windows.rolling import roll_rows
 from holdfast.spark.policy_windows.rows import Rows, Waiting, join, unpack
 from holdfast.spark.processor import COUNTS, StateMismatchError
 from holdfast.spark.state import StateShelf
-from holdfast.windows import Amta
-from holdfast.windows.keyed import KeyedWindows, roll_timed
+from holdfast.windows.keyed import KeyedWindows, Rolled, roll_timed
 from holdfast.windows.shard.saved import SignatureError
 
 __all__ = ["PolicyProcessor", "answer_shard"]
@@ -88,6 +88,7 @@ class PolicyProcessor(StatefulProcessor):
             sum(map(len, taken)),
             late,
             0 if answers is None else len(answers),
+            0 if answers is None else _uncertain(plan, answers),
             pairs.read_count,
             pairs.written_count,
             pairs.deleted_count,
@@ -105,7 +106,13 @@ class PolicyProcessor(StatefulProcessor):
         plan = self.plan
         try:
             return KeyedWindows(
-                plan.monoid, plan.policy, plan.signature, parts, pairs, idle=plan.idle
+                plan.monoid,
+                plan.policy,
+                plan.signature,
+                parts,
+                pairs,
+                idle=plan.idle,
+                approximate=plan.approximate,
             )
         except SignatureError as mismatch:
             raise StateMismatchError(mismatch) from None
@@ -141,6 +148,10 @@ class PolicyProcessor(StatefulProcessor):
             parts.write("timer", 0, moment)
 
 
+def _uncertain(plan: PolicyPlan, answers: pa.Table) -> int:
+    return answers[WITHIN_BOUND].to_pylist().count(False) if plan.bounded else 0
+
+
 @dataclass(frozen=True)
 class _FlatKeys:
     """Map state under (key, level, position) for a shelf under ((key, level), position)."""
@@ -165,8 +176,8 @@ def answer_shard(
     The rows of the shard are in memory at once.
     """
 
-    def roll(_key: Hashable, times: list[int], updates: list[Any]) -> list[Any]:
-        return roll_timed(Amta(plan.monoid), plan.policy, plan.idle, None, times, updates)
+    def roll(_key: Hashable, times: list[int], updates: list[Any]) -> Rolled[Any]:
+        return roll_timed(plan.make_window(), plan.policy, plan.idle, None, times, updates)
 
     def answer(_shard: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         parts = [unpack(blob.as_py()) for batch in batches for blob in batch["blob"]]

@@ -5,7 +5,7 @@ Used by `processor`, with windows that lie in the state, and by `static`, with w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable
 from itertools import pairwise
 from math import copysign
 from typing import Any
@@ -15,11 +15,12 @@ import pyarrow as pa
 
 from holdfast.spark.policy_windows.plan import PolicyPlan
 from holdfast.spark.policy_windows.rows import Rows
+from holdfast.windows.keyed import Rolled
 
 __all__ = ["roll_rows"]
 
-Roll = Callable[[Hashable, list[int], list[Any]], Sequence[Any]]
-"""Rolls the window of a key: the times of updates and the updates, to a state after each."""
+Roll = Callable[[Hashable, list[int], list[Any]], Rolled[Any]]
+"""Rolls the window of a key: the times of updates and the updates, to what it then answers."""
 
 
 def roll_rows(plan: PolicyPlan, rows: Rows, roll: Roll) -> pa.Table:
@@ -31,10 +32,13 @@ def roll_rows(plan: PolicyPlan, rows: Rows, roll: Roll) -> pa.Table:
     moments = times.tolist()
     bounds = [0, *(np.flatnonzero(np.diff(codes)) + 1).tolist(), len(rows)]
     states: list[Any] = []
+    certain: list[bool] = []
     for start, stop in pairwise(bounds):
         key = rows.keys[codes[start]]
-        states += roll(key, moments[start:stop], updates[start:stop])
-    return plan.tabulate(rows.keys, codes, times, states)
+        rolled = roll(key, moments[start:stop], updates[start:stop])
+        states += rolled.states
+        certain += rolled.certain
+    return plan.tabulate(rows.keys, codes, times, states, certain)
 
 
 def _updates(plan: PolicyPlan, rows: Rows) -> list[Any]:

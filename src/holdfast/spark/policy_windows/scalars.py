@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from operator import itemgetter
+from math import inf
+from operator import itemgetter, neg
 from typing import Any, Final
 
 import numpy as np
@@ -24,7 +25,7 @@ from holdfast.spark.measures.nested import Nested
 from holdfast.spark.measures.ways import Bounds, Counting, Folding, Picking
 from holdfast.windows import monoids
 from holdfast.windows.columns import Columns
-from holdfast.windows.monoid import HOLE, Monoid
+from holdfast.windows.monoid import HOLE, Monoid, updates
 from holdfast.windows.values import itself
 
 __all__ = ["Scalar", "scalar_of"]
@@ -123,8 +124,22 @@ def _without_nulls(inner: AnyMonoid, nothing: Any) -> AnyMonoid:
         lift=partial(_lift_present, inner.lift),
         combine=inner.join,
         lower=partial(_lower_present, inner.lower, nothing),
+        addends={
+            name: replace(addend, read=partial(_read_present, _plain(addend.read), 0))
+            for name, addend in inner.addends.items()
+        },
+        peak=None if inner.peak is None else partial(_read_present, inner.peak, -inf),
         parameters=inner.parameters,
     )
+
+
+def _plain(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """NULLs are not counted, so that a count need not be the number of updates."""
+    return itself if read is updates else read
+
+
+def _read_present(read: Callable[[Any], Any], nothing: Any, state: Any) -> Any:
+    return nothing if state is HOLE else read(state)
 
 
 def _lift_present(lift: Callable[[Any], Any], value: Any) -> Any:
@@ -199,8 +214,12 @@ def _lift_moments(value: float) -> tuple[int, float, float]:
 
 _INNER: Final[dict[str, AnyMonoid]] = {
     "sum": monoids.sum,
-    "min": Monoid("min", identity=None, lift=itself, combine=_lesser, lower=_positive_zero),
-    "max": Monoid("max", identity=None, lift=itself, combine=_greater, lower=_positive_zero),
+    "min": Monoid(
+        "min", identity=None, lift=itself, combine=_lesser, lower=_positive_zero, peak=neg
+    ),
+    "max": Monoid(
+        "max", identity=None, lift=itself, combine=_greater, lower=_positive_zero, peak=itself
+    ),
     **{
         monoid.name: replace(monoid, lift=_lift_moments, columns=None, kernel=None)
         for monoid in (

@@ -14,7 +14,7 @@ from typing import Any
 
 from holdfast.windows.monoid import Monoid
 
-__all__ = ["Bucket", "Dimension", "bucket_error", "bucketed"]
+__all__ = ["Bucket", "Dimension", "bucket_error", "bucketed", "quotient_within"]
 
 Extent = tuple[Any, Any] | None
 """The least and the greatest sum over a proper prefix; None of a single update, which has none."""
@@ -30,6 +30,8 @@ class Dimension:
     read: Callable[[Bucket], Any]
     relative: float | None
     absolute: float
+    quotient: float | None = None
+    """For the former of two in a row of which the answer is the quotient: the bound on that."""
 
 
 def bucketed(
@@ -74,6 +76,17 @@ def _extend(total: Any, older: Extent, newer: Extent) -> Extent:
     if older is not None:
         low, high = min(low, older[0]), max(high, older[1])
     return low, high
+
+
+def quotient_within(
+    relative: float, above: Any, above_error: Any, below: Any, below_error: Any
+) -> Any:
+    """Whether a quotient of numbers that may be wrong by so much is within a relative bound.
+
+    For numbers and for columns of them; what stands below is positive.
+    """
+    wrong = below * above_error + abs(above) * below_error
+    return wrong <= relative * below * (abs(above) - above_error)
 
 
 def bucket_error(dimension: Dimension, place: int, bucket: Bucket) -> float:

@@ -8,15 +8,20 @@ contains zero.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 from holdfast.errors import InvalidArgumentError
-from holdfast.windows.approximation.buckets import Bucket, Dimension, bucket_error
+from holdfast.windows.approximation.buckets import (
+    Bucket,
+    Dimension,
+    bucket_error,
+    quotient_within,
+)
 from holdfast.windows.approximation.methods import MaxError
 from holdfast.windows.approximation.prediction import Sample, nearest_zero
-from holdfast.windows.monoid import Addend, Monoid
+from holdfast.windows.monoid import Addend, Monoid, updates
 
 __all__ = ["ErrorBound", "dimensions_of"]
 
@@ -25,35 +30,41 @@ COUNT = "count"
 
 def dimensions_of(method: MaxError, monoid: Monoid[Any, Any, Any]) -> tuple[Dimension, ...]:
     """What this method bounds in a window of this monoid, and how tightly."""
-    if isinstance(method.of, str):
-        addends: dict[str, Addend] = {}
-    elif method.of is not None:
-        addends = {name: Addend(read) for name, read in method.of.items()}
-    else:
+    if method.of is None:
         addends = dict(monoid.addends)
+    elif isinstance(method.of, str):
+        addends = {}
+    else:
+        addends = {name: Addend(read) for name, read in method.of.items()}
+    addends = addends or {COUNT: Addend(updates, signed=False)}
     limits = _absolute_limits(method, addends)
+    divided = [name for name, addend in addends.items() if addend.of_quotient][::2]
     return tuple(
         Dimension(
             name,
-            _size if name not in addends else partial(_read_state, addends[name].read),
-            _relative_limit(method.relative, addends.get(name)),
+            _reader(addend),
+            _relative_limit(method, addend),
             limits.get(name, 0.0),
+            method.relative if name in divided else None,
         )
-        for name in (addends or [COUNT])
+        for name, addend in addends.items()
+        if method.relative is not None or name in limits
     )
 
 
-def _relative_limit(relative: float | None, addend: Addend | None) -> float | None:
-    if relative is None or addend is None or not addend.of_quotient:
-        return relative
+def _relative_limit(method: MaxError, addend: Addend) -> float | None:
+    if method.relative is None or not addend.of_quotient:
+        return method.relative
     # A quotient of two numbers that are wrong by this part each is wrong by `relative` at most.
-    return relative / (2 + relative)
+    return method.relative / (2 + method.relative)
 
 
 def _absolute_limits(method: MaxError, addends: dict[str, Addend]) -> dict[str, float]:
-    names = list(addends) or [COUNT]
     if method.absolute is None:
         return {}
+    # The number of updates stands in for what does not add up: nobody need give an amount of it.
+    names = [name for name, addend in addends.items() if addend.read is not updates]
+    names = names or list(addends)
     if isinstance(method.absolute, float):
         if len(names) > 1:
             raise InvalidArgumentError(
@@ -62,13 +73,17 @@ def _absolute_limits(method: MaxError, addends: dict[str, Addend]) -> dict[str, 
             )
         return {names[0]: method.absolute}
     limits = dict(method.absolute)
-    unknown, missing = set(limits) - set(names), set(names) - set(limits)
+    unknown, missing = set(limits) - set(addends), set(names) - set(limits)
     if unknown or (missing and method.relative is None):
         raise InvalidArgumentError(
             f"max_error: absolute names {', '.join(limits)}; in this window "
             f"{' and '.join(names)} add up, so give amounts for these"
         )
     return limits
+
+
+def _reader(addend: Addend) -> Callable[[Bucket], Any]:
+    return _size if addend.read is updates else partial(_read_state, addend.read)
 
 
 def _size(bucket: Bucket) -> int:
@@ -122,14 +137,18 @@ class ErrorBound:
 
     def holds(self, answer: Bucket, errors: Sequence[float]) -> bool:
         """Whether errors of this size are within the bound, whatever the exact answer is."""
-        for dimension, error in zip(self.dimensions, errors, strict=True):
-            allowed = dimension.absolute
-            if dimension.relative is not None:
-                least = _as_float(abs(dimension.read(answer)) - error)
-                allowed = max(allowed, dimension.relative * least)
-            if not error <= allowed:
-                return False
-        return True
+        values = [_as_float(dimension.read(answer)) for dimension in self.dimensions]
+        within = [
+            _is_within(dimension, value, error)
+            for dimension, value, error in zip(self.dimensions, values, errors, strict=True)
+        ]
+        for place, dimension in enumerate(self.dimensions):
+            if dimension.quotient is not None:
+                # Both may be wrong by more than their share, and yet not the quotient.
+                above, below = list(zip(values, errors, strict=True))[place : place + 2]
+                if quotient_within(dimension.quotient, *above, *below):
+                    within[place : place + 2] = [True, True]
+        return all(within)
 
     def copy(self) -> ErrorBound:
         other = ErrorBound(self.dimensions, self.confidence)
@@ -144,6 +163,13 @@ class ErrorBound:
         samples, allowed = saved
         self._samples = [Sample.restored(sample) for sample in samples]
         self._allowed = list(allowed)
+
+
+def _is_within(dimension: Dimension, value: float, error: float) -> bool:
+    allowed = dimension.absolute
+    if dimension.relative is not None:
+        allowed = max(allowed, dimension.relative * (abs(value) - error))
+    return error <= allowed
 
 
 def _as_float(number: Any) -> float:

@@ -34,6 +34,8 @@ M = TypeVar("M")
 
 CONFIDENCE: Final = 0.95
 """That of all experiments in the founding document."""
+HOP_CONFIDENCE: Final = 0.999
+"""One hop in twenty that ends inside a bucket spoils more than wider margins cost: measured."""
 FEWEST_LEAVES: Final = 3
 """With two, joining neighbours might free no place."""
 
@@ -142,7 +144,7 @@ def block_maxima(
     return BlockMaxima(size, of, _check_confidence("block_maxima", confidence))
 
 
-def hops(confidence: float = CONFIDENCE) -> Hops:
+def hops(confidence: float = HOP_CONFIDENCE) -> Hops:
     """For windows that let many updates go at once: fold those that will go together.
 
     How many that are is predicted, with this confidence, from at least 30 evictions. Nothing is

@@ -158,8 +158,9 @@ class ApproximateWindow(Generic[V, S, R]):
         before = amta.aggregate()
         update = amta.monoid.lift(value)
         peak = 0.0 if self._peaks is None else self._peaks.value(update)
-        if before is not HOLE and self._folds(update, peak, before):
-            amta.fold(value)
+        folded = None if before is HOLE else self._folded(update, peak, before)
+        if folded is not None:
+            amta.extend_newest(update, folded)
         else:
             if self._limit is not None and before is not HOLE:
                 self._make_room(self._limit)
@@ -172,25 +173,29 @@ class ApproximateWindow(Generic[V, S, R]):
         if self._peaks is not None:
             self._peaks.observe(peak)
 
-    def _folds(self, update: Bucket, peak: float, answer: Bucket) -> bool:
-        """Whether one of the methods lets the newest bucket take this update."""
-        newest = self._newest()
-        if self._coarse:
-            assert self._limit is not None
-            most = max(answer[0] + 1, self._fullest)
-            if newest[0] < -(-most // self._limit):
-                return True
-        if self._bound is not None and self._bound.folds(self._amta.monoid.combine(newest, update)):
-            return True
-        if self._peaks is not None and self._peaks.folds(peak, answer, newest[0]):
-            return True
-        return self._hopping is not None and self._hopping.folds(answer[0], newest[0])
+    def _folded(self, update: Bucket, peak: float, answer: Bucket) -> Bucket | None:
+        """What the newest bucket is with this update, if one of the methods lets it be taken."""
+        monoid, newest = self._amta.monoid, self._amta.newest()
+        if monoid.check_order is not None:
+            monoid.check_order(newest, update)
+        folded = None
+        if self._bound is not None:
+            folded = monoid.combine(newest, update)
+            if self._bound.folds(folded):
+                return folded
+        if (
+            self._is_small(newest[0], answer[0])
+            or (self._peaks is not None and self._peaks.folds(peak, answer, newest[0]))
+            or (self._hopping is not None and self._hopping.folds(answer[0], newest[0]))
+        ):
+            return monoid.combine(newest, update) if folded is None else folded
+        return None
 
-    def _newest(self) -> Bucket:
-        older, newer = self._amta.root.tails[0]
-        newest = older if newer is HOLE else newer
-        assert newest is not HOLE
-        return newest
+    def _is_small(self, newest: int, size: int) -> bool:
+        """Whether a bucket of `newest` updates must grow for the sake of the limit on leaves."""
+        if not self._coarse or self._limit is None:
+            return False
+        return newest < -(-max(size + 1, self._fullest) // self._limit)
 
     def constrain(self, limit: int | None) -> None:
         """Change how many buckets there may be at most, None for any number: fewer, for instance,

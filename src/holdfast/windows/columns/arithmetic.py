@@ -14,6 +14,7 @@ from holdfast.windows.columns.core import (
     Column,
     Columns,
     State,
+    addend_at,
     combine_by,
     halve,
     only,
@@ -27,6 +28,7 @@ from holdfast.windows.columns.values import (
     is_small,
     narrow,
 )
+from holdfast.windows.monoid import Addend
 from holdfast.windows.values import to_float, to_number
 
 __all__ = [
@@ -180,6 +182,10 @@ def _lower_geometric(state: State) -> Column:
     return answer
 
 
+def _read_total(state: State) -> Column:
+    return _settle(state[0].astype(np.float64), state[1].astype(np.float64))
+
+
 def _lift_count(values: Column) -> State:
     return (_ones(values),)
 
@@ -190,6 +196,7 @@ COUNT: Final = Columns(
     combine=partial(combine_by, np.add),
     lower=only,
     reduce=partial(reduce_by, np.add),
+    addends={"count": Addend(partial(addend_at, 0), signed=False)},
 )
 
 SUM: Final = Columns(
@@ -199,11 +206,21 @@ SUM: Final = Columns(
     lower=_lower_total,
     align=_align_totals,
     reduce=_reduce_totals,
+    addends={"sum": Addend(_read_total)},
 )
 """Whole columns stay int64 and exact. Totals in between may be of any size; one that is answered
 and does not fit into int64 raises when it is lowered."""
 
-MEAN: Final = Columns("mean", lift=_lift_average, combine=_add_averages, lower=_lower_average)
+MEAN: Final = Columns(
+    "mean",
+    lift=_lift_average,
+    combine=_add_averages,
+    lower=_lower_average,
+    addends={
+        "sum": Addend(_read_total, of_quotient=True),
+        "count": Addend(partial(addend_at, 2), of_quotient=True, signed=False),
+    },
+)
 
 GEOMETRIC_MEAN: Final = Columns(
     "geometric_mean", lift=_lift_logarithm, combine=_add_averages, lower=_lower_geometric

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from holdfast.windows.columns.values import Column, State, as_objects
-from holdfast.windows.monoid import Monoid
+from holdfast.windows.monoid import Addend, Monoid
 
 __all__ = [
     "Column",
     "Columns",
     "State",
+    "addend_at",
     "columns_of",
     "combine_by",
     "halve",
@@ -49,6 +50,8 @@ class Columns:
     """Whether `combine` compares values, so that those of a column must compare with each other."""
     reduce: Callable[[State, Column], State] | None = None
     """What `reduce_segments` does, where this monoid has a faster way."""
+    addends: Mapping[str, Addend] = field(default_factory=dict)
+    """What of a state adds up, by name; read as a column of floats."""
 
 
 def columns_of(monoid: Monoid[Any, Any, Any]) -> Columns:
@@ -83,10 +86,10 @@ def rows(state: State, at: Column | slice) -> State:
 
 def put(columns: Columns, state: State, at: Column, new: State) -> State:
     """Write rows into a state that belongs to the caller; answers it, perhaps in wider types."""
-    if any(old.dtype != field.dtype for old, field in zip(state, new, strict=True)):
+    if any(old.dtype != fresh.dtype for old, fresh in zip(state, new, strict=True)):
         state, new = columns.align(state, new)
-    for old, field in zip(state, new, strict=True):
-        old[at] = field
+    for old, fresh in zip(state, new, strict=True):
+        old[at] = fresh
     return state
 
 
@@ -134,6 +137,12 @@ def halve(columns: Columns, state: State, starts: Column) -> State:
 
 def only(state: State) -> Column:
     return state[0].copy()
+
+
+def addend_at(place: int, state: State) -> Column:
+    """A field of a state that adds up, as floats."""
+    addend: Column = state[place].astype(np.float64)
+    return addend
 
 
 def combine_by(ufunc: np.ufunc, older: State, newer: State) -> State:

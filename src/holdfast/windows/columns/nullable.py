@@ -7,6 +7,8 @@ objects), which is never handed to the inner monoid.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -27,6 +29,10 @@ def nullable(inner: Columns) -> Columns:
         align=partial(_align, inner),
         compares=inner.compares,
         reduce=partial(_reduce, inner),
+        addends={
+            name: replace(addend, read=partial(_read_present, addend.read))
+            for name, addend in inner.addends.items()
+        },
     )
 
 
@@ -86,6 +92,16 @@ def _reduce(inner: Columns, state: State, starts: Column) -> State:
         return (present[starts], *reduce_segments(inner, state[1:], starts))
     has, inner_starts = present_stretches(present, starts)
     return spread(reduce_segments(inner, rows(state[1:], present), inner_starts), has)
+
+
+def _read_present(read: Callable[[State], Column], state: State) -> Column:
+    """What adds up, with nothing added where a row is absent."""
+    present = state[0]
+    if present.all():
+        return read(state[1:])
+    column = np.zeros(len(present))
+    column[present] = read(rows(state[1:], present))
+    return column
 
 
 def _lower(inner: Columns, state: State) -> Column:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from holdfast.errors import InvalidValueError
 from holdfast.windows import columns
-from holdfast.windows.monoid import Addend, Monoid
+from holdfast.windows.monoid import Addend, Monoid, updates
 from holdfast.windows.values import itself, to_float, to_number
 
 __all__ = [
@@ -120,7 +120,7 @@ count: Final[Monoid[Any, int, int]] = Monoid(
     lower=itself,
     columns=columns.COUNT,
     kernel="count",
-    addends={"count": Addend(itself)},
+    addends={"count": Addend(updates, signed=False)},
 )
 """How many updates there are."""
 
@@ -147,7 +147,7 @@ mean: Final[Monoid[Any, Average, float | None]] = Monoid(
     kernel="mean",
     addends={
         "sum": Addend(_lower_total, of_quotient=True),
-        "count": Addend(itemgetter(2), of_quotient=True),
+        "count": Addend(itemgetter(2), of_quotient=True, signed=False),
     },
 )
 """The arithmetic mean, added up as `sum` does; None when empty."""

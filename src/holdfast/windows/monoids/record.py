@@ -13,7 +13,7 @@ from keyword import iskeyword
 from typing import Any
 
 from holdfast.errors import InvalidArgumentError
-from holdfast.windows.monoid import Addend, Monoid
+from holdfast.windows.monoid import Addend, Monoid, updates
 
 __all__ = ["Record", "product"]
 
@@ -136,12 +136,20 @@ def product(**dimensions: Monoid[Any, Any, Any]) -> Monoid[Any, tuple[Any, ...],
 
 
 def _addends(dimensions: Mapping[str, Monoid[Any, Any, Any]]) -> dict[str, Addend]:
-    """Those of all dimensions; one of several of a dimension is called `dimension.addend`."""
+    """Those of all dimensions; one of several of a dimension is called `dimension.addend`.
+
+    For the sake of dimensions in which nothing adds up there is the number of updates.
+    """
     found = {}
     for position, (name, part) in enumerate(dimensions.items()):
         for addend, each in part.addends.items():
             label = name if len(part.addends) == 1 else f"{name}.{addend}"
-            found[label] = replace(each, read=partial(_read_part, position, each.read))
+            if each.read is not updates:
+                each = replace(each, read=partial(_read_part, position, each.read))
+            found[label] = each
+    counted = any(each.read is updates for each in found.values())
+    if found and not counted and not all(part.addends for part in dimensions.values()):
+        found["count"] = Addend(updates, signed=False)
     return found
 
 

@@ -22,7 +22,17 @@ class Emission:
     Keys and answers are worked out when they are first read.
     """
 
-    __slots__ = ("_answers", "_columns", "_table", "end", "idle", "names", "span", "start")
+    __slots__ = (
+        "_answers",
+        "_columns",
+        "_table",
+        "certain",
+        "end",
+        "idle",
+        "names",
+        "span",
+        "start",
+    )
 
     def __init__(
         self,
@@ -33,6 +43,7 @@ class Emission:
         columns: Mapping[str, Columns],
         names: Names,
         idle: Column = NOBODY,
+        certain: Column | None = None,
     ) -> None:
         self.span = span
         """Which of the spans of the shard window this is."""
@@ -41,12 +52,19 @@ class Emission:
         self.names = names
         self.idle = idle
         """Numbers of the keys that are still known and have no rows in this window."""
+        self.certain = certain
+        """For each key whether the answers are within the bound on their error, if there is one."""
         self._table = table
         self._columns = columns
         self._answers: dict[str, Column] = {}
 
     def __len__(self) -> int:
         return len(self._table)
+
+    @property
+    def uncertain(self) -> int:
+        """How many keys have answers that may be beyond the bound on their error."""
+        return 0 if self.certain is None else len(self.certain) - int(self.certain.sum())
 
     @property
     def ids(self) -> Column:

@@ -82,6 +82,8 @@ class SavedShard:
         current = _root_parts(window)
         if window.linger is not None:
             current["known", 0] = window._known
+        if window._buckets is not None:
+            current["buckets", 0] = ("buckets", *window._buckets.saved())
         for at, part in current.items():
             if self._saved.get(at) is not part:
                 self._parts.write(*at, part)
@@ -155,6 +157,10 @@ class SavedShard:
         self._names, self._named, self._chunks = window._registry.names, len(keys), chunks
         if window.linger is not None:
             window._known = self._saved["known", 0] = self._parts.read("known", 0)
+        if window._buckets is not None:
+            window._buckets.restore(self._parts.read("buckets", 0)[1:])
+            window._buckets.constrain(window._views.main)
+            window._views.position = window._views.main.position
 
     def _load_roots(self, roots: list[tuple[int, int, int, int, int]]) -> None:
         views, read = self.window._views, self._read_part

@@ -22,6 +22,7 @@ from holdfast.errors import (
     WindowDroppedError,
 )
 from holdfast.windows.amta import Amta
+from holdfast.windows.approximation.methods import Method
 from holdfast.windows.columns import (
     Column,
     Columns,
@@ -33,6 +34,7 @@ from holdfast.windows.columns import (
 )
 from holdfast.windows.monoid import Monoid
 from holdfast.windows.shard.batches import first_rows, group, split_by_pane
+from holdfast.windows.shard.buckets import PaneBuckets
 from holdfast.windows.shard.emission import NOBODY, Emission
 from holdfast.windows.shard.known import Known
 from holdfast.windows.shard.open_panes import OpenPanes
@@ -109,19 +111,25 @@ class ShardWindow:
         offset: int = 0,
         more: Sequence[Span] = (),
         linger: int | None = None,
+        approximate: Method | Sequence[Method] | None = None,
         open_amta: OpenAmta = Amta,
     ) -> None:
         """`aggregates`: for each name in the results a monoid and the column that it reads.
 
         A monoid that looks at no value, such as count, needs no column: None. `more` are further
         windows over the same panes. `linger`: for how long after its newest pane a key is still
-        named as idle by windows without its rows; by default it is not. `open_amta` makes the
-        window of tables, for instance `partial(open_window, store=store, window="shard-3")`.
+        named as idle by windows without its rows; by default it is not. `approximate`: `max_error`,
+        `max_leaves` or both, for one window only. `open_amta` makes the window of tables, for
+        instance `partial(open_window, store=store, window="shard-3")`.
         """
         self._columns, self._reads = _check_aggregates(aggregates)
         self.panes = Panes([Span(size, slide, offset), *more])
         self.linger = None if linger is None else check_integer("linger", linger, at_least=0)
-        self._tables = Tables(tuple(self._columns.values()))
+        self._buckets = self._make_buckets(approximate)
+        columns = list(self._columns.values())
+        amounts = [] if self._buckets is None else self._buckets.amounts
+        self._tables = Tables([*columns, *amounts])
+        self._pane_tables = Tables(columns) if amounts else self._tables
         amta = open_amta(self._tables.monoid)
         if len(amta):
             raise InvalidArgumentError(
@@ -141,6 +149,18 @@ class ShardWindow:
         self._late = 0
         self._dropped = False
 
+    def _make_buckets(self, approximate: Method | Sequence[Method] | None) -> PaneBuckets | None:
+        if approximate is None:
+            return None
+        span, *more = self.panes.spans
+        if more:
+            raise InvalidArgumentError(
+                "approximate: goes with one window, not with several that share their panes; call "
+                "once for each window"
+            )
+        due = self.panes.due(span, 0)
+        return PaneBuckets(approximate, self._columns, due - self.panes.first(span, due))
+
     @property
     def watermark(self) -> int | None:
         """How far time has advanced; None at first."""
@@ -157,11 +177,16 @@ class ShardWindow:
         return ShardStats(
             rows=self._rows,
             late=self._late,
-            combines=self._tables.combines,
+            combines=self._combines,
             panes=len(self._views),
             open_panes=len(self._open),
             registered=len(self._registry),
         )
+
+    @property
+    def _combines(self) -> int:
+        apart = self._pane_tables is not self._tables
+        return self._tables.combines + (self._pane_tables.combines if apart else 0)
 
     def next_end(self) -> int | None:
         """When the next window with rows or idle keys ends; None while there is nothing to end."""
@@ -276,6 +301,11 @@ class ShardWindow:
         self._check_living()
         fork = copy.copy(self)
         fork._tables = Tables(self._tables.columns, self._tables.combines)
+        if self._pane_tables is self._tables:
+            fork._pane_tables = fork._tables
+        else:
+            fork._pane_tables = Tables(self._pane_tables.columns, self._pane_tables.combines)
+        fork._buckets = None if self._buckets is None else self._buckets.copy()
         fork._views = self._views.fork(fork._tables.monoid)
         fork._registry = self._registry.fork()
         fork._samples = dict(self._samples)
@@ -359,7 +389,7 @@ class ShardWindow:
         added = {}
         for pane, part in split_by_pane(table, panes, order, starts):
             present = self._open.get(pane)
-            added[pane] = part if present is None else self._tables.combine(present, part)
+            added[pane] = part if present is None else self._pane_tables.combine(present, part)
         self._registry.admit(located if known is None else known)
         for pane, part in added.items():
             self._open.put(pane, part)
@@ -396,7 +426,10 @@ class ShardWindow:
         if self._is_going():
             if self._is_over(firsts):
                 # Only empty panes are left: on to the next one that has rows.
-                views.clear()
+                if self._buckets is None:
+                    views.clear()
+                else:
+                    self._buckets.evict(views.main, now.next)
                 self._known = Known()
                 return True
             self._trim(firsts)
@@ -410,7 +443,14 @@ class ShardWindow:
             idle = self._known.without(table.ids)
         if len(table) or len(idle):
             names = self._registry.names
-            self._ready.append(Emission(which, start, end, table, self._columns, names, idle))
+            certain = None
+            if self._buckets is not None and self._buckets.bounded:
+                certain = self._buckets.holds(views.main, table, first)
+            self._ready.append(
+                Emission(which, start, end, table, self._columns, names, idle, certain)
+            )
+        if self._buckets is not None:
+            self._buckets.observe(table)
         now.dues[which] = panes.due(span, due)
         return True
 
@@ -437,6 +477,9 @@ class ShardWindow:
 
         The keeper keeps for all: no other window that ends as late begins before its own.
         """
+        if self._buckets is not None:
+            self._buckets.evict(self._views.main, min(firsts))
+            return
         for which, first in enumerate(firsts):
             oldest = min(firsts) if which == self._views.keeper else first
             self._views.evict(which, self._number(min(oldest, self._now.next)))
@@ -449,12 +492,12 @@ class ShardWindow:
         now = self._now
         table = self._open.get(pane)
         if table is None:
-            self._views.insert(NO_KEYS)
+            self._insert(pane, NO_KEYS)
         else:
             if same(table.ids, self._ids):
                 # One array for all panes with the same keys: combines then need not compare.
                 table = Table(self._ids, table.states)
-            self._views.insert(table)
+            self._insert(pane, table)
             self._ids = table.ids
         now.next = pane + 1
         now.closed = pane + 1 if now.closed is None else max(now.closed, pane + 1)
@@ -463,6 +506,13 @@ class ShardWindow:
             self._open.remove_oldest()
             if self.linger is not None:
                 self._known = self._known.see(table.ids, self.panes.start(pane + 1))
+
+    def _insert(self, pane: int, table: Table) -> None:
+        if self._buckets is None:
+            self._views.insert(table)
+        elif pane >= self._buckets.next or not self._buckets.starts:
+            self._buckets.insert(self._views.main, pane, self._buckets.as_leaf(table))
+            self._views.position = self._views.main.position
 
     # Keys that have left
 
@@ -484,6 +534,8 @@ class ShardWindow:
             live = self._live_ids()
             self._live = len(live)
             self._registry.forget_all_but(live)
+            if self._buckets is not None:
+                self._buckets.forget_all_but(live)
 
 
 def _check_aggregates(

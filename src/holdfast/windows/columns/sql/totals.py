@@ -15,8 +15,9 @@ from typing import Final
 import numpy as np
 
 from holdfast.windows.columns import arithmetic
-from holdfast.windows.columns.core import Column, Columns, State
+from holdfast.windows.columns.core import Column, Columns, State, addend_at
 from holdfast.windows.columns.values import INT64, as_objects, narrow
+from holdfast.windows.monoid import Addend
 
 __all__ = [
     "FLOAT_MEAN",
@@ -84,6 +85,7 @@ WHOLE_SUM: Final = Columns(
     lower=_lower_whole,
     align=_align_whole,
     reduce=_reduce_wholes,
+    addends={"sum": Addend(partial(addend_at, 0))},
 )
 """Totals of int64 or Python ints; those that do not fit into int64 are answered as Python ints."""
 
@@ -91,7 +93,14 @@ WHOLE_SUM: Final = Columns(
 def whole_mean(scale: int) -> Columns:
     """The average of whole numbers times `scale`, rounded half away from zero to a whole number."""
     return replace(
-        WHOLE_SUM, name=f"whole mean({scale})", lift=_lift_mean, lower=partial(_lower_mean, scale)
+        WHOLE_SUM,
+        name=f"whole mean({scale})",
+        lift=_lift_mean,
+        lower=partial(_lower_mean, scale),
+        addends={
+            "sum": Addend(partial(addend_at, 0), of_quotient=True),
+            "count": Addend(partial(addend_at, 1), of_quotient=True, signed=False),
+        },
     )
 
 
