@@ -26,7 +26,7 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 AGGS = [agg.sum("kw").alias("total"), agg.count().alias("n"), agg.mean("kw").alias("mean")]
 
 
-def readings(batches, seconds=60, meters=3, seed=1):
+def readings(batches, seconds=180, meters=3, seed=1):
     """A reading of every meter in every second, a file for each batch."""
     random = Random(seed)
     return [
@@ -46,7 +46,7 @@ def readings(batches, seconds=60, meters=3, seed=1):
 
 @pytest.fixture
 def stream(spark, tmp_path):
-    write_batches(tmp_path / "in", SCHEMA, readings(12))
+    write_batches(tmp_path / "in", SCHEMA, readings(4))
     return read_batches(spark, tmp_path / "in", SCHEMA).withWatermark("ts", "5 seconds")
 
 
@@ -80,7 +80,7 @@ def test_a_bound_holds_on_a_stream_and_state_shrinks(spark, tmp_path, stream):
 
 def test_a_limit_on_leaves_holds_on_a_stream_and_may_change_at_a_restart(spark, tmp_path):
     asked = {"key": "meter", "time": "ts", "size": "4m", "slide": "1s", "aggs": AGGS, "shards": 1}
-    write_batches(tmp_path / "in", SCHEMA, readings(8))
+    write_batches(tmp_path / "in", SCHEMA, readings(3))
     stream = read_batches(spark, tmp_path / "in", SCHEMA).withWatermark("ts", "5 seconds")
     panes = []
     for limit in (40, 10):
@@ -92,7 +92,7 @@ def test_a_limit_on_leaves_holds_on_a_stream_and_may_change_at_a_restart(spark, 
         panes.append(figures.snapshot()[0].total.panes)
         assert rows
         assert "within_bound" not in rows[0].asDict()
-        write_batches(tmp_path / "in", SCHEMA, readings(14)[8:])
+        write_batches(tmp_path / "in", SCHEMA, readings(5)[3:])
     assert panes[0] <= 40
     assert panes[1] <= 10
     for row in rows:
@@ -150,7 +150,7 @@ def test_rows_that_may_be_beyond_the_bound_say_so(spark, tmp_path):
         }
         for second in range(700)
     ]
-    write_batches(tmp_path / "in", SCHEMA, [rows[i : i + 100] for i in range(0, 700, 100)])
+    write_batches(tmp_path / "in", SCHEMA, [rows[i : i + 175] for i in range(0, 700, 175)])
     stream = read_batches(spark, tmp_path / "in", SCHEMA).withWatermark("ts", "1 second")
     asked = {
         "key": "meter",
