@@ -1,0 +1,103 @@
+"""`vote`: releases a bucket when 2f+1 of 3f+1 replicas agree on it; every bucket once, in order.
+
+Survives f replicas that lie or are silent. More than f that lie are found out, or stop the stream;
+they never get a wrong bucket through, unless 2f+1 of them agree on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from holdfast.errors import InvalidArgumentError
+from holdfast.protocol.gates.ballot import Ballot
+from holdfast.protocol.gates.gate import (
+    Command,
+    Copy,
+    Giveup,
+    Redo,
+    Release,
+    check_ahead,
+    check_replicas,
+)
+
+__all__ = ["Vote", "check_faults"]
+
+
+def check_faults(what: str, faults: int) -> int:
+    if faults < 1:
+        raise InvalidArgumentError(f"{what}: faults is {faults}; give at least 1")
+    return faults
+
+
+class Vote:
+    """A gate over `3f+1` replicas (or more) that outvotes `faults` of them."""
+
+    def __init__(
+        self,
+        replicas: Sequence[str],
+        faults: int = 1,
+        *,
+        first: int = 0,
+        ahead: int = 64,
+        attempts: int = 3,
+    ) -> None:
+        """`first`: the bucket to begin with. `ahead`: how many buckets to vote on at once, and for
+        how many that are decided to go on judging votes. `attempts`: how often a bucket is
+        calculated again before the gate gives up."""
+        check_faults("vote", faults)
+        self.replicas = check_replicas("vote", replicas, 3 * faults + 1)
+        self.ahead = check_ahead("vote", ahead)
+        self.attempts = attempts
+        self.next = first
+        """The first bucket that has not been released."""
+        self.stopped = False
+        self._quorum = len(self.replicas) - faults
+        self._first = first
+        self._ballots: dict[int, Ballot] = {}
+
+    def wants(self, replica: str) -> range:
+        """All that it votes on now and this replica has not voted on."""
+        if replica not in self.replicas or self.stopped:
+            return range(0)
+        at = self.next
+        while at < self.next + self.ahead and replica in self._votes(at):
+            at += 1
+        return range(at, self.next + self.ahead)
+
+    def _votes(self, bucket: int) -> dict[str, bytes]:
+        ballot = self._ballots.get(bucket)
+        return {} if ballot is None else ballot.votes
+
+    def take(self, copy: Copy) -> list[Command]:
+        oldest = max(self._first, self.next - self.ahead)
+        if copy.replica not in self.replicas or self.stopped:
+            return []
+        if not oldest <= copy.bucket < self.next + self.ahead:
+            return []
+        ballot = self._ballots.get(copy.bucket)
+        if ballot is None:
+            if copy.bucket < self.next:
+                return []
+            ballot = self._ballots[copy.bucket] = Ballot(len(self.replicas), self._quorum)
+        commands: list[Command] = list(ballot.take(copy))
+        if ballot.is_hung:
+            commands.append(self._repeat(copy.bucket, ballot))
+        return [*commands, *self._release()]
+
+    def _repeat(self, bucket: int, ballot: Ballot) -> Command:
+        if ballot.attempt >= self.attempts:
+            self.stopped = True
+            return Giveup(bucket, tuple(ballot.votes.items()))
+        ballot.repeat()
+        return Redo(bucket, ballot.attempt)
+
+    def _release(self) -> list[Command]:
+        released: list[Command] = []
+        while (ballot := self._ballots.get(self.next)) is not None and ballot.agreed is not None:
+            released.append(Release(self.next, ballot.agreed, ballot.holders))
+            self._forget(self.next - self.ahead)
+            self.next += 1
+        return released
+
+    def _forget(self, bucket: int) -> None:
+        self._ballots.pop(bucket, None)
