@@ -12,7 +12,7 @@ from holdfast.windows import keyed as keyed_module
 from holdfast.windows import monoids as m
 from holdfast.windows import policies
 from holdfast.windows.approximation import ApproximateWindow, hops, max_error, max_leaves
-from holdfast.windows.keyed import KeyedWindows
+from holdfast.windows.keyed import KeyedWindows, roll_timed
 from holdfast.windows.recalculation import Recalculation
 from holdfast.windows.shard.saved import SignatureError
 from holdfast.windows.shard.shelves import MemoryShelf
@@ -293,3 +293,36 @@ def test_a_lower_limit_joins_what_is_on_the_shelves():
         assert windows.held <= limit
         assert abs(rolled.states[-1][0] - min(500, batch * 400 + 400)) <= 500 // 5
         assert all(rolled.certain)
+
+
+def test_nothing_of_a_key_that_idled_away_stays():
+    parts, pairs = CountingShelf(), CountingShelf()
+    now = 0
+    for count in (7, 5, 9, 30):
+        windows = KeyedWindows(
+            m.sum, policies.last(8), "s", parts, pairs, idle=10, approximate=(max_leaves(8),)
+        )
+        windows.roll("x", range(now, now + count), [1] * count)
+        windows.save()
+        now += count
+    windows.advance(now + 100)
+    windows.save()
+    assert not pairs.records
+
+
+def test_a_gap_and_a_watermark_in_it_start_an_approximate_window_anew_alike():
+    updates = [(i, 10.0) for i in range(300)] + [(100_000 + i, 10.0 + i % 3) for i in range(300)]
+    times, values = [time for time, _ in updates], [value for _, value in updates]
+    methods, policy = (max_error("5%"),), policies.last(100)
+    whole = roll_timed(ApproximateWindow(m.sum, methods), policy, 1_000, None, times, values)
+    parts, pairs = MemoryShelf(), MemoryShelf()
+    states, certain = [], []
+    for first, last in ((0, 300), (300, 600)):
+        windows = KeyedWindows(m.sum, policy, "s", parts, pairs, idle=1_000, approximate=methods)
+        rolled = windows.roll("x", times[first:last], values[first:last])
+        states += rolled.states
+        certain += rolled.certain
+        windows.advance(50_299 if last == 300 else times[-1])
+        windows.save()
+    assert states == whole.states
+    assert certain == whole.certain

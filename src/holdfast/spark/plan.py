@@ -69,7 +69,10 @@ class Plan:
         if not self.approximate:
             return ""
         bound = only(MaxError, self.approximate)
-        return " in buckets" + ("" if bound is None else f" with errors of {bound.of or 'sums'}")
+        if bound is None:
+            return " in buckets"
+        kind = "absolute" if bound.relative is None else "relative"
+        return f" in buckets with {kind} errors of {bound.of or 'sums'}"
 
     @property
     def bounded(self) -> bool:

@@ -36,7 +36,7 @@ R = TypeVar("R")
 
 AnyWindow = Amta[V, S, R] | ApproximateWindow[V, S, R]
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 
 
 @dataclass(slots=True)
@@ -73,14 +73,21 @@ def roll_timed(
                     "by time, and leave the late ones out"
                 )
             if idle is not None and time - last > idle:
-                window.evict(len(window))
+                _restart(window)
         window.insert(update)
         window.slide(policy)
         states.append(window.aggregate())
         if approximate:
-            certain.append(window.guarantee().holds)  # type: ignore[union-attr]
+            certain.append(window.guarantee().holds is not False)  # type: ignore[union-attr]
         last = time
     return Rolled(states, certain)
+
+
+def _restart(window: AnyWindow[V, S, R]) -> None:
+    if isinstance(window, ApproximateWindow):
+        window.restart()
+    else:
+        window.evict(len(window))
 
 
 @dataclass(slots=True)

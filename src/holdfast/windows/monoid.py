@@ -16,7 +16,7 @@ from holdfast.errors import InvalidArgumentError
 if TYPE_CHECKING:
     from holdfast.windows.columns import Columns
 
-__all__ = ["HOLE", "Addend", "Hole", "Monoid", "updates"]
+__all__ = ["HOLE", "Addend", "Hole", "Monoid", "updates", "with_updates"]
 
 V = TypeVar("V")
 S = TypeVar("S")
@@ -52,6 +52,14 @@ class Addend:
     """Whether the answer is the quotient of two such numbers, so that the errors of both count."""
     signed: bool = True
     """Whether it can be below zero."""
+
+
+def with_updates(addends: Mapping[str, Addend]) -> dict[str, Addend]:
+    """These and the number of updates, which stands in for what does not add up."""
+    name = "updates"
+    while name in addends:
+        name += "_"
+    return {**addends, name: Addend(updates, signed=False)}
 
 
 @dataclass(frozen=True, eq=False)

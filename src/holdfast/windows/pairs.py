@@ -162,13 +162,31 @@ class MemoryPairs(Generic[S]):
 
     def drop_leaves(self, root: Root[S]) -> bool:
         if self._forks or self._parent is not None:
-            # Others may still read them, each under the levels it knows.
-            return False
+            self._part(root)
         del self._levels[:1]
         self._oldest >>= 1
         self._floor >>= 1
         self._swept >>= 1
         return True
+
+    def _part(self, root: Root[S]) -> None:
+        """Leave the pairs shared with others to them and go on with a copy: O(n)."""
+        own: list[dict[int, Pair[S]]] = []
+        following = root.next
+        for level in range(len(root.tails)):
+            first, tail = root.oldest >> level + 1, following - 1 >> 1
+            own.append({position: self.read(level, position) for position in range(first, tail)})
+            following = tail
+        others: MemoryPairs[S] = MemoryPairs()
+        others.__dict__.update(self.__dict__)
+        for fork in others._forks:
+            fork._parent = others
+        if others._parent is not None:
+            siblings = others._parent._forks
+            siblings[siblings.index(self)] = others
+        others.drop()
+        self._levels, self._forks, self._parent = own, [], None
+        self._oldest = self._floor = self._swept = root.oldest
 
     def collect(self) -> None:
         """Free all garbage now instead of little by little."""

@@ -204,7 +204,7 @@ def test_a_bound_on_the_count_works_for_any_monoid(stream: Callable[[int], Strea
         assert abs(len(approximate) - len(exact)) <= 0.02 * len(exact)
         assert exact.endswith(approximate) or approximate.endswith(exact)
         assert window.created < 1_500
-    window = ApproximateWindow(m.max, max_error(absolute=9))
+    window = ApproximateWindow(m.max, max_error(absolute=9, of="count"))
     window.roll(stream(300), last(100))
     assert window.buckets <= 12
 
@@ -490,6 +490,8 @@ def test_methods_that_do_not_go_together_are_refused(methods: Any, message: str)
     ("make", "message"),
     [
         (lambda: ApproximateWindow(m.sum, block_maxima(5)), "sum does not"),
+        (lambda: ApproximateWindow(m.max, max_error(absolute=3)), "max does not add up"),
+        (lambda: max_error(absolute=10**400), "beyond all floats"),
         (lambda: ApproximateWindow(m.mean, max_error(absolute=5)), "sum and count add up"),
         (lambda: ApproximateWindow(m.sum, max_error(absolute={"count": 5})), "sum add up"),
         (lambda: max_leaves(2), "at least 3"),
@@ -522,9 +524,9 @@ def test_a_window_evicts_whole_buckets() -> None:
     assert window.sizes() == [4, 4]
     window.evict(3)
     assert window.sizes() == [4, 4]
-    window.evict(7)
-    assert window.sizes() == [4]
-    window.evict(4)
+    window.evict(2)
+    assert window.sizes() == [4], "with the three before these are five"
+    window.evict(3)
     assert len(window) == 0
     with pytest.raises(EmptyWindowError):
         window.evict()
@@ -551,3 +553,87 @@ def test_a_window_of_one_level_folds() -> None:
         window.slide(last(3))
         assert abs(window.result() - min(step + 1, 3)) <= 2
         assert window.aggregate()[0] == len(window)
+
+
+def test_evictions_one_by_one_keep_the_bound() -> None:
+    window = ApproximateWindow(m.sum, max_error(absolute=5))
+    for step in range(1_000):
+        window.insert(1)
+        if step >= 100:
+            window.evict(1)
+        exact = min(step + 1, 100)
+        assert abs(window.result() - exact) <= window.guarantee().errors["sum"] <= 5
+    while len(window) > 50:
+        window.evict()
+    assert len(window) <= 50
+
+
+def test_a_mean_of_nothing_is_not_guaranteed() -> None:
+    window = ApproximateWindow(m.mean, max_error("5%"))
+    window.roll(repeat(10.0, 400), last(100))
+    while window.sizes()[-1] == 1:
+        window.insert(10.0)
+        window.slide(last(100))
+    newest = window.sizes()[-1]
+    window.slide(Policy(window_invariant=lambda part: part.size < newest, keep_newest=False))
+    assert window.result() is None
+    assert not window.guarantee().holds
+
+
+def test_a_dimension_called_count_is_bounded_like_any_other() -> None:
+    monoid = m.product(count=m.sum, updates=m.sum, peak=m.max)
+    values = [1_000.0 if i % 100 == 50 else 1.0 for i in range(1_000)]
+    for exact, approximate, window in both(monoid, max_error("5%"), last(100), values):
+        if window.guarantee().holds:
+            assert abs(approximate["count"] - exact["count"]) <= 0.05 * exact["count"]
+            assert abs(approximate["updates"] - exact["updates"]) <= 0.05 * exact["updates"]
+
+
+def test_a_window_that_restarts_is_as_a_new_one() -> None:
+    methods = [max_error("2%"), hops(), max_leaves(25)]
+    window, fresh = ApproximateWindow(m.sum, methods), ApproximateWindow(m.sum, methods)
+    window.roll([5.0 + i % 3 for i in range(3_000)], last(300))
+    window.restart()
+    assert len(window) == 0
+    values = [7.0 + i % 5 for i in range(2_000)]
+    assert window.roll(values, last(300)) == fresh.roll(values, last(300))
+
+
+def test_a_living_fork_does_not_change_its_base() -> None:
+    def run(forked: bool) -> list[Any]:
+        random = Random(5)
+        window, results, forks = ApproximateWindow(m.sum, max_leaves(8)), [], []
+        for step in range(600):
+            if forked and step in (7, 40, 300):
+                forks.append(window.fork())
+                window, forks[-1] = forks[-1], window
+            window.insert(random.randrange(100))
+            if step > 20:
+                window.slide(last(25 + step // 3))
+            results.append(window.result())
+        for fork in forks:
+            fork.insert(1)
+            assert fork.result() >= 0
+        return results
+
+    assert run(True) == run(False)
+
+
+def test_what_does_not_add_up_is_refused_before_it_is_in() -> None:
+    window = ApproximateWindow(m.sum, max_error("5%", of={"name": lambda state: "text"}))
+    with pytest.raises(InvalidValueError, match="no number"):
+        window.insert(1)
+    assert len(window) == 0
+
+
+def test_integers_beyond_floats_have_a_guarantee() -> None:
+    window = ApproximateWindow(m.sum, [max_error("5%"), max_leaves(3)])
+    for _ in range(20):
+        window.insert(10**400)
+    assert window.guarantee().holds in (True, False)
+    assert window.result() == 20 * 10**400
+
+
+def test_without_a_bound_nothing_is_guaranteed() -> None:
+    window = ApproximateWindow(m.sum, max_leaves(3))
+    assert window.guarantee().holds is None

@@ -114,6 +114,83 @@ def test_aggregates_that_do_not_add_up_have_the_time_bounded():
     assert longest == 6, "5 % of 100 panes, and the one that should be in it"
 
 
+def test_panes_of_different_lengths_have_their_time_bounded():
+    window = ShardWindow({"top": (m.max, "v")}, 1_001, 100, approximate=max_error("12%"))
+    exact = ShardWindow({"top": (m.max, "v")}, 1_001, 100)
+    late = []
+    for each in (window, exact):
+        each.add(range(5_000), ["a"] * 5_000, v=[-float(time) for time in range(5_000)])
+    for rough, right in zip(window.advance(5_000), exact.advance(5_000), strict=True):
+        if rough.certain.all():
+            late.append(rough["top"][0] - right["top"][0])
+    assert 0 < max(late) <= 0.12 * 1_001
+
+
+def test_idle_keys_of_windows_that_do_not_overlap():
+    window = ShardWindow(
+        {"n": (m.count, None)}, size=10, slide=10, linger=100, approximate=max_leaves(3)
+    )
+    window.add([0], ["a"])
+    ends = [emission.end for now in (10, 11, 30) for emission in window.advance(now)]
+    assert ends == [10, 20, 30]
+
+
+def test_how_rows_are_batched_changes_nothing_though_keys_come_and_go():
+    def feed(window, step):
+        keys = ["a"] + ([f"k{step}", f"j{step}"] if step < 300 else [])
+        keys += ["b"] if 100 <= step <= 160 or step >= 330 else []
+        values = [100.0 + step % 7 if key in "ab" else 1.0 for key in keys]
+        window.add([step] * len(keys), keys, v=values)
+
+    def rows(emissions):
+        return [
+            (each.end, *row)
+            for each in emissions
+            for row in zip(
+                each.keys.tolist(), each["t"].tolist(), each.certain.tolist(), strict=True
+            )
+        ]
+
+    aggregates = {"t": (m.sum, "v")}
+    steps = ShardWindow(aggregates, 40, 1, approximate=max_error("10%"))
+    whole = ShardWindow(aggregates, 40, 1, approximate=max_error("10%"))
+    emissions = []
+    for step in range(500):
+        feed(steps, step)
+        feed(whole, step)
+        emissions += steps.advance(step + 1)
+    assert sorted(rows(emissions)) == sorted(rows(whole.advance(500)))
+
+
+def test_a_lower_limit_holds_in_a_window_that_is_still_filling():
+    parts, pairs = MemoryShelf(), MemoryShelf()
+
+    def reopen(limit):
+        return SavedShard(
+            lambda open_amta: ShardWindow(
+                {"t": (m.sum, "v")},
+                100,
+                1,
+                approximate=max_leaves(limit),
+                open_amta=open_amta,
+            ),
+            "s",
+            parts,
+            pairs,
+        )
+
+    saved = reopen(1_000)
+    for step in range(10):
+        saved.window.add([step], ["a"], v=[1.0])
+    saved.window.advance(10)
+    saved.save()
+    saved = reopen(10)
+    for step in range(10, 400):
+        saved.window.add([step], ["a"], v=[1.0])
+        saved.window.advance(step + 1)
+        assert saved.window.stats.panes <= 10
+
+
 @pytest.mark.parametrize("limit", [3, 4, 10, 33])
 def test_leaves_never_exceed_the_limit(limit):
     for exact, approximate, window in pairs_of(steady, max_leaves(limit)):

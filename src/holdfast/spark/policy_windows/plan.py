@@ -26,7 +26,7 @@ from holdfast.spark.policy_windows.shown import Moment, shown
 from holdfast.windows import Amta
 from holdfast.windows.approximation import ApproximateWindow
 from holdfast.windows.approximation.methods import MaxError, MaxLeaves, Method, only
-from holdfast.windows.monoid import HOLE, Addend, Monoid, updates
+from holdfast.windows.monoid import HOLE, Addend, Monoid, with_updates
 from holdfast.windows.monoids import Record
 from holdfast.windows.policies import Policy
 
@@ -135,7 +135,7 @@ class PolicyPlan:
                 label = aggregate.name if len(part.addends) == 1 else f"{aggregate.name}.{name}"
                 found[label] = replace(addend, read=partial(_read_place, place, addend.read))
         if found and not all(part.addends for part in parts):
-            found.setdefault("count", Addend(updates, signed=False))
+            return with_updates(found)
         return found
 
     def _peak(self, parts: Sequence[Monoid[Any, Any, Any]]) -> Callable[[Any], Any] | None:

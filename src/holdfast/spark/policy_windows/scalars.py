@@ -163,7 +163,21 @@ def _of_one_row(columns: Columns) -> AnyMonoid:
     def lower(state: Any) -> Any:
         return columns.lower(state).tolist()[0]
 
-    return Monoid(columns.name, identity=None, lift=lift, combine=columns.combine, lower=lower)
+    return Monoid(
+        columns.name,
+        identity=None,
+        lift=lift,
+        combine=columns.combine,
+        lower=lower,
+        addends={
+            name: replace(addend, read=partial(_read_row, addend.read))
+            for name, addend in columns.addends.items()
+        },
+    )
+
+
+def _read_row(read: Callable[[Any], Any], state: Any) -> float:
+    return float(read(state)[0])
 
 
 # Extremes: NaN is greater than all other numbers

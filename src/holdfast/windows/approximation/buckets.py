@@ -83,10 +83,11 @@ def quotient_within(
 ) -> Any:
     """Whether a quotient of numbers that may be wrong by so much is within a relative bound.
 
-    For numbers and for columns of them; what stands below is positive.
+    For numbers and for columns of them. What stands below must be sure to be above zero.
     """
     wrong = below * above_error + abs(above) * below_error
-    return wrong <= relative * below * (abs(above) - above_error)
+    sure = (below > below_error) | (below_error == 0)
+    return sure & (wrong <= relative * below * (abs(above) - above_error))
 
 
 def bucket_error(dimension: Dimension, place: int, bucket: Bucket) -> float:

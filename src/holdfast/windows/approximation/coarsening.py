@@ -69,7 +69,10 @@ def _join_leaves(window: Amta[Any, S, Any]) -> tuple[Root[S], list[Written[S]]]:
     at = window.root.next
     fresh: _Fresh[S] = _Fresh()
     coarse: Amta[S, S, Any] = Amta(_of_states(window), pairs=fresh, root=Root(at, at, end=at))
-    states = list(window.leaves())
+    states: list[S | Hole] = list(window.leaves())
+    if window.root.oldest & 1:
+        # Neighbours are those that have a parent in common.
+        states.insert(0, HOLE)
     for older, newer in zip_longest(states[::2], states[1::2], fillvalue=HOLE):
         joined = window.monoid.join(older, newer)
         assert joined is not HOLE

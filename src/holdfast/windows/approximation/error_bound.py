@@ -10,9 +10,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
+from reprlib import repr as shorten
 from typing import Any
 
-from holdfast.errors import InvalidArgumentError
+from holdfast.errors import InvalidArgumentError, InvalidValueError
 from holdfast.windows.approximation.buckets import (
     Bucket,
     Dimension,
@@ -25,7 +26,8 @@ from holdfast.windows.monoid import Addend, Monoid, updates
 
 __all__ = ["ErrorBound", "dimensions_of"]
 
-COUNT = "count"
+UPDATES = "updates"
+"""What the number of updates is called where that is what is bounded."""
 
 
 def dimensions_of(method: MaxError, monoid: Monoid[Any, Any, Any]) -> tuple[Dimension, ...]:
@@ -36,8 +38,8 @@ def dimensions_of(method: MaxError, monoid: Monoid[Any, Any, Any]) -> tuple[Dime
         addends = {}
     else:
         addends = {name: Addend(read) for name, read in method.of.items()}
-    addends = addends or {COUNT: Addend(updates, signed=False)}
-    limits = _absolute_limits(method, addends)
+    addends = addends or {UPDATES: Addend(updates, signed=False)}
+    limits = _absolute_limits(method, addends, monoid)
     divided = [name for name, addend in addends.items() if addend.of_quotient][::2]
     return tuple(
         Dimension(
@@ -59,9 +61,16 @@ def _relative_limit(method: MaxError, addend: Addend) -> float | None:
     return method.relative / (2 + method.relative)
 
 
-def _absolute_limits(method: MaxError, addends: dict[str, Addend]) -> dict[str, float]:
+def _absolute_limits(
+    method: MaxError, addends: dict[str, Addend], monoid: Monoid[Any, Any, Any]
+) -> dict[str, float]:
     if method.absolute is None:
         return {}
+    if method.of is None and not monoid.addends:
+        raise InvalidArgumentError(
+            f"max_error: {monoid.name} does not add up, so that there is no absolute bound on it; "
+            "with of='count' the amount is one of updates, relative bounds are so without it"
+        )
     # The number of updates stands in for what does not add up: nobody need give an amount of it.
     names = [name for name, addend in addends.items() if addend.read is not updates]
     names = names or list(addends)
@@ -111,6 +120,16 @@ class ErrorBound:
                 return False
         return True
 
+    def check(self, update: Bucket) -> None:
+        """Refuse updates of which something does not add up."""
+        for dimension in self.dimensions:
+            number = dimension.read(update)
+            if not hasattr(number, "__float__"):
+                raise InvalidValueError(
+                    f"max_error: {dimension.name} is {shorten(number)}, no number; let the "
+                    "function that reads it answer one"
+                )
+
     def observe(self, answer: Bucket) -> None:
         """Take an answer of the window into the sample."""
         for dimension, sample in zip(self.dimensions, self._samples, strict=True):
@@ -138,6 +157,7 @@ class ErrorBound:
     def holds(self, answer: Bucket, errors: Sequence[float]) -> bool:
         """Whether errors of this size are within the bound, whatever the exact answer is."""
         values = [_as_float(dimension.read(answer)) for dimension in self.dimensions]
+        errors = [_as_float(error) for error in errors]
         within = [
             _is_within(dimension, value, error)
             for dimension, value, error in zip(self.dimensions, values, errors, strict=True)

@@ -233,7 +233,12 @@ def _amount(what: str, value: Any) -> float:
         raise InvalidArgumentError(
             f"max_error: {what} is {shorten(value)}; give an amount above 0, such as 5"
         )
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError:
+        raise InvalidArgumentError(
+            f"max_error: {what} is beyond all floats; leave it out"
+        ) from None
 
 
 def _readers(of: Any) -> Any:

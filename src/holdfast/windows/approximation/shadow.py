@@ -216,7 +216,7 @@ class Shadow:
     def _check_bound(self) -> None:
         exact, answer = _bucket(self.exact), _bucket(self.window)
         outside = {each.name for each in self._dimensions if _exceeds(each, exact, answer)}
-        holds = self.window.guarantee().holds
+        holds = bool(self.window.guarantee().holds)
         self._not_guaranteed += not holds
         for quotient in self._quotients:
             if outside and not quotient.exceeds(exact, answer):

@@ -48,9 +48,10 @@ class Guarantee:
 
     errors: dict[str, float]
     """For all that is bounded: how much it can be wrong, at most."""
-    holds: bool
-    """Whether that is within the bound. Always so for an absolute bound alone; a relative one can
-    fail if answers fall faster than was predicted, or if another method folded, too."""
+    holds: bool | None
+    """Whether that is within the bound; None if no method bounds the error. Always so for an
+    absolute bound alone; a relative one can fail if answers fall faster than was predicted, or if
+    another method folded, too."""
 
 
 class ApproximateWindow(Generic[V, S, R]):
@@ -102,6 +103,8 @@ class ApproximateWindow(Generic[V, S, R]):
             )
         self._evicted: Bucket | None = None
         """The newest bucket that has left, if the exact window may begin inside it."""
+        self._owed = 0
+        """How many updates `evict` was told to drop that are still in the oldest bucket."""
         self._slid: tuple[Policy, Policy] | None = None
         self.created = 0
         """How many buckets have ever been made: what a store would have been sent."""
@@ -140,7 +143,7 @@ class ApproximateWindow(Generic[V, S, R]):
     def guarantee(self) -> Guarantee:
         """What is certain about the present answer; of use with `max_error`."""
         if self._bound is None:
-            return Guarantee({}, holds=True)
+            return Guarantee({}, holds=None)
         total = self._amta.aggregate()
         edges = [] if self._evicted is None else [self._evicted]
         if total is not HOLE:
@@ -158,6 +161,8 @@ class ApproximateWindow(Generic[V, S, R]):
         before = amta.aggregate()
         update = amta.monoid.lift(value)
         peak = 0.0 if self._peaks is None else self._peaks.value(update)
+        if before is HOLE and self._bound is not None:
+            self._bound.check(update)
         folded = None if before is HOLE else self._folded(update, peak, before)
         if folded is not None:
             amta.extend_newest(update, folded)
@@ -221,14 +226,24 @@ class ApproximateWindow(Generic[V, S, R]):
     # Evictions
 
     def evict(self, count: int = 1) -> None:
-        """Drop the oldest `count` updates, as far as they fill buckets."""
-        count = check_eviction(count, len(self))
-        if count == len(self):
+        """Drop the oldest `count` updates, as far as they fill buckets; the rest goes with later
+        ones."""
+        size = len(self)
+        due = min(size, check_eviction(count, size) + self._owed)
+        if due == size:
             self._amta.evict(len(self._amta))
-            self._evicted = None
+            self._evicted, self._owed = None, 0
             return
-        rule = Policy(eviction_invariant=lambda candidate, _after, _before: candidate.size <= count)
+        rule = Policy(eviction_invariant=lambda candidate, _after, _before: candidate.size <= due)
         self._cut(self._amta.after_slide(self._on_buckets(rule)))
+        self._owed = due - (size - len(self))
+
+    def restart(self) -> None:
+        """Empty the window and forget all that was learned, as if it were new."""
+        self._amta.evict(len(self._amta))
+        fresh = ApproximateWindow(self.monoid, self.methods)
+        _, limit, *rest = fresh.saved()
+        self.restore((self.created, (self._limit, *limit[1:]), *rest))
 
     def slide(self, policy: Policy, *, debug: bool = False) -> int:
         """Evict the buckets that the policy says must go; answer how many updates that were."""
@@ -241,6 +256,7 @@ class ApproximateWindow(Generic[V, S, R]):
             check_monotone(by_bucket, self._amta.monoid, self._amta.leaves())
         self._cut(self._amta.after_slide(by_bucket))
         gone = size - len(self)
+        self._owed = max(0, self._owed - gone)
         if gone and self._hopping is not None:
             after = self._amta.leaf(self._amta.evicted) if len(self._amta) else None
             self._hopping.observe(gone, self._evicted, after, size - gone)
@@ -282,11 +298,12 @@ class ApproximateWindow(Generic[V, S, R]):
         """All that is not in `amta`, as plain values."""
         rules = [rule.saved() for rule in (self._bound, self._peaks, self._hopping) if rule]
         limit = self._limit, self._coarse, self._fullest
-        return self.created, limit, self._evicted, tuple(rules)
+        return self.created, limit, self._evicted, self._owed, tuple(rules)
 
     def restore(self, saved: tuple[Any, ...]) -> None:
         """Go on from what `saved` has answered."""
-        self.created, (self._limit, self._coarse, self._fullest), self._evicted, records = saved
+        self.created, limit, self._evicted, self._owed, records = saved
+        self._limit, self._coarse, self._fullest = limit
         rules = [rule for rule in (self._bound, self._peaks, self._hopping) if rule]
         for rule, record in zip(rules, records, strict=True):
             rule.restore(record)
@@ -297,8 +314,8 @@ def _peaks_of(method: BlockMaxima, monoid: Monoid[Any, Any, Any]) -> Peaks:
     if peak is None:
         raise InvalidArgumentError(
             f"block_maxima: goes with windows that pick the greatest or the least; {monoid.name} "
-            "does not. Take max_error or max_leaves, or give a function that reads the number that "
-            "is compared from a state: block_maxima(..., of=...)"
+            "does not, or more than one of its parts does. Take max_error or max_leaves, or give a "
+            "function that reads the number that is compared: block_maxima(..., of=...)"
         )
     return Peaks(peak, method.block, method.confidence)
 

@@ -13,7 +13,7 @@ from keyword import iskeyword
 from typing import Any
 
 from holdfast.errors import InvalidArgumentError
-from holdfast.windows.monoid import Addend, Monoid, updates
+from holdfast.windows.monoid import Addend, Monoid, updates, with_updates
 
 __all__ = ["Record", "product"]
 
@@ -149,7 +149,7 @@ def _addends(dimensions: Mapping[str, Monoid[Any, Any, Any]]) -> dict[str, Adden
             found[label] = each
     counted = any(each.read is updates for each in found.values())
     if found and not counted and not all(part.addends for part in dimensions.values()):
-        found["count"] = Addend(updates, signed=False)
+        return with_updates(found)
     return found
 
 

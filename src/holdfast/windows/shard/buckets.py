@@ -32,6 +32,7 @@ from holdfast.windows.approximation.methods import (
 from holdfast.windows.columns import Column, Columns, State
 from holdfast.windows.columns.core import combine_by
 from holdfast.windows.monoid import Addend
+from holdfast.windows.shard.panes import Panes
 from holdfast.windows.shard.samples import KeySamples
 from holdfast.windows.shard.tables import Table
 
@@ -69,9 +70,10 @@ class PaneDimension:
     def allows(self, values: Column, errors: Column) -> Column:
         """Where values that may be wrong by so much are within the bound all the same."""
         allowed: Any = self.absolute
-        if self.relative is not None:
-            allowed = np.maximum(allowed, self.relative * (np.abs(values) - errors))
-        within: Column = errors <= allowed
+        with np.errstate(invalid="ignore"):
+            if self.relative is not None:
+                allowed = np.maximum(allowed, self.relative * (np.abs(values) - errors))
+            within: Column = errors <= allowed
         return within
 
     def amounts(self, table: Table) -> Column:
@@ -95,17 +97,25 @@ class PaneBuckets:
     """Knows which panes are in which leaf, and whether the newest leaf may take another one."""
 
     def __init__(
-        self, approximate: Method | Sequence[Method], aggregates: Mapping[str, Columns], panes: int
+        self,
+        approximate: Method | Sequence[Method],
+        aggregates: Mapping[str, Columns],
+        panes: Panes,
     ) -> None:
-        """`panes`: how many of them the window covers."""
+        """`panes`: those of one span."""
         methods = check_pane_methods(approximate)
         leaves, bound = only(MaxLeaves, methods), only(MaxError, methods)
-        self.panes = panes
+        (span,) = panes.spans
+        due = panes.due(span, 0)
+        self._panes = panes
+        self._covered = due - panes.first(span, due)
+        """How many panes the window covers."""
         self.limit = None if leaves is None else leaves.limit
         self.dimensions = () if bound is None else _dimensions(bound, aggregates)
         self.confidence = 0.0 if bound is None else bound.confidence
         self.bounded = bound is not None
-        self._longest = None if bound is None else _longest(bound, aggregates, panes)
+        self._too_long = None if bound is None else _too_long(bound, aggregates, span.size)
+        """By how much time a window may be too long, where that is bounded."""
         self._amounts = sum(dimension.amount is not None for dimension in self.dimensions)
         relative = [d for d in self.dimensions if d.relative is not None]
         self._samples = KeySamples(len(relative))
@@ -132,19 +142,21 @@ class PaneBuckets:
 
     def insert(self, window: Amta[Table, Table, Table], pane: int, table: Table) -> None:
         """Put the leaf of a pane into the window, in a bucket or as one of its own."""
-        if len(window) and self._folds(window, table):
+        if len(window) and self._folds(window, pane, table):
             window.fold(table)
         else:
+            if self.limit is not None:
+                self._join_leaves(window, self.limit - 1)
             window.insert(table)
             self.starts.append(pane)
         self.next = pane + 1
 
-    def _folds(self, window: Amta[Table, Table, Table], table: Table) -> bool:
+    def _folds(self, window: Amta[Table, Table, Table], pane: int, table: Table) -> bool:
         count = self.next - self.starts[-1]
         # One leaf is the newest, which grows; the others are full.
-        if self.limit is not None and count * (self.limit - 1) < self.panes:
+        if self.limit is not None and count * (self.limit - 1) < self._covered:
             return True
-        if not self.bounded or (self._longest is not None and count >= self._longest):
+        if not self.bounded or self._is_too_long(self.starts[-1], pane):
             return False
         merged = window.monoid.combine(window.leaf(window.position - 1), table)
         if not len(merged) or not self.dimensions:
@@ -160,8 +172,16 @@ class PaneBuckets:
                 return False
         return True
 
+    def _is_too_long(self, first: int, last: int) -> bool:
+        """Whether a window that reaches into a bucket of these panes may be too long."""
+        if self._too_long is None:
+            return False
+        return self._panes.start(last) - self._panes.start(first) > self._too_long
+
     def evict(self, window: Amta[Table, Table, Table], first: int) -> None:
         """Let go of leaves that end before pane `first`."""
+        if not self.starts:
+            return
         # A leaf ends where the next one starts.
         bounds = [*self.starts[1:], self.next]
         count = bisect_right(bounds, first)
@@ -171,7 +191,11 @@ class PaneBuckets:
 
     def constrain(self, window: Amta[Table, Table, Table]) -> None:
         """Join neighbours until there are no more leaves than there may be."""
-        while self.limit is not None and len(window) > self.limit:
+        if self.limit is not None:
+            self._join_leaves(window, self.limit)
+
+    def _join_leaves(self, window: Amta[Table, Table, Table], most: int) -> None:
+        while len(window) > most:
             first = window.evicted
             starts = [
                 start
@@ -182,20 +206,22 @@ class PaneBuckets:
             self.starts = starts
 
     def observe(self, table: Table) -> None:
-        """Take what a window answers into the samples."""
+        """Take what a window answers into the samples; what was learned of a key goes with it."""
         relative = [d for d in self.dimensions if d.relative is not None]
-        if relative and len(table):
+        if not relative:
+            return
+        if len(table):
             values = np.array([dimension.read(table) for dimension in relative])
-            self._samples.observe(table.ids, values, self.panes)
+            self._samples.observe(table.ids, values, self._covered)
+        self._samples.forget_all_but(table.ids)
 
     def holds(self, window: Amta[Table, Table, Table], table: Table, first: int) -> Column:
         """For each key whether the answer of a window from pane `first` on is within the bound."""
         certain = np.ones(len(table), np.bool_)
         if not self.starts or self.starts[0] >= first or not len(table):
             return certain
-        if self._longest is not None:
-            end = self.starts[1] if len(self.starts) > 1 else self.next
-            certain &= end - self.starts[0] <= self._longest
+        end = self.starts[1] if len(self.starts) > 1 else self.next
+        certain &= not self._is_too_long(self.starts[0], end - 1)
         oldest = window.leaf(window.evicted)
         if not len(oldest):
             return certain
@@ -205,7 +231,8 @@ class PaneBuckets:
             if dimension.quotient is not None:
                 # Both may be wrong by more than their share, and yet not the quotient.
                 above, below = known[place : place + 2]
-                together = quotient_within(dimension.quotient, *above, *below)
+                with np.errstate(invalid="ignore"):
+                    together = quotient_within(dimension.quotient, *above, *below)
                 within[place : place + 2] = [each | together for each in within[place : place + 2]]
         for each in within:
             certain &= each
@@ -218,9 +245,6 @@ class PaneBuckets:
         error = np.zeros(len(table))
         error[np.searchsorted(table.ids, oldest.ids)] = dimension.amounts(oldest)
         return dimension.read(table), error
-
-    def forget_all_but(self, ids: Column) -> None:
-        self._samples.forget_all_but(ids)
 
     def copy(self) -> PaneBuckets:
         other = object.__new__(PaneBuckets)
@@ -297,8 +321,8 @@ def _absolute_limits(bound: MaxError, labels: list[str]) -> dict[str, float]:
     return dict(bound.absolute)
 
 
-def _longest(bound: MaxError, aggregates: Mapping[str, Columns], panes: int) -> int | None:
-    """How many panes a bucket may have for the sake of aggregates that do not add up."""
+def _too_long(bound: MaxError, aggregates: Mapping[str, Columns], size: int) -> float | None:
+    """By how much a window may be too long for the sake of aggregates that do not add up."""
     others = [name for name, columns in aggregates.items() if not columns.addends]
     if not others and bound.of is None:
         return None
@@ -307,4 +331,4 @@ def _longest(bound: MaxError, aggregates: Mapping[str, Columns], panes: int) -> 
             f"max_error: {', '.join(others)} does not add up, so that an absolute bound says "
             "nothing of it; add a relative one, which bounds the time that a window covers"
         )
-    return int(bound.relative * panes) + 1
+    return bound.relative * size

@@ -11,6 +11,7 @@ import numpy as np
 
 from holdfast.windows.approximation.prediction import LEAST, half_width
 from holdfast.windows.columns import Column
+from holdfast.windows.shard.tables import same
 
 __all__ = ["KeySamples"]
 
@@ -65,6 +66,8 @@ class KeySamples:
         return nearest
 
     def forget_all_but(self, ids: Column) -> None:
+        if same(self.ids, ids):
+            return
         kept = np.isin(self.ids, ids)
         self.ids = self.ids[kept]
         self._counts = self._counts[..., kept]
@@ -73,14 +76,14 @@ class KeySamples:
 
     def copy(self) -> KeySamples:
         other = KeySamples(self._means.shape[1])
-        other.restore(tuple(np.copy(part) for part in self.saved()))
+        other.restore(self.saved())
         return other
 
     def saved(self) -> tuple[Any, ...]:
-        return self.ids, self._counts, self._means, self._squares
+        # These are written to, and what is saved is not to change.
+        return tuple(map(np.copy, (self.ids, self._counts, self._means, self._squares)))
 
     def restore(self, saved: tuple[Any, ...]) -> None:
-        # What was saved may belong to somebody else, and these are written to.
         self.ids, self._counts, self._means, self._squares = map(np.copy, saved)
 
     def _admit(self, ids: Column) -> None:

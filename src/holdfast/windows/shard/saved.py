@@ -28,7 +28,7 @@ from holdfast.windows.shard.window import Clock, OpenAmta, ShardWindow
 
 __all__ = ["SavedShard", "SignatureError"]
 
-FORMAT = 1
+FORMAT = 2
 MOST_CHUNKS = 64
 """Chunks of keys on the shelf before they are written as one."""
 PLACES = 128

@@ -123,9 +123,10 @@ class ShelvedPairs(Generic[S]):
 
     def _remove(self, level: int, position: int) -> None:
         at = self._place(level), position
-        self._read.pop(at, None)
-        if self._written.pop(at, None) is None:
+        # What was read lies on the shelf even if it was written anew since.
+        if self._written.pop(at, None) is None or at in self._read:
             self._shelf.delete(*at)
+        self._read.pop(at, None)
 
 
 class OverlaidPairs(Generic[S]):
@@ -134,17 +135,20 @@ class OverlaidPairs(Generic[S]):
     def __init__(self, base: Any) -> None:
         self._base = base
         self._own: dict[tuple[int, int], Pair[S]] = {}
+        self._lowest = 0
+        """The level of the base that is that of the leaves here."""
 
     def read(self, level: int, position: int) -> Pair[S]:
-        own = self._own.get((level, position))
+        at = level + self._lowest, position
+        own = self._own.get(at)
         if own is None:
-            pair: Pair[S] = self._base.read(level, position)
+            pair: Pair[S] = self._base.read(*at)
             return pair
         return own
 
     def write(self, written: list[Written[S]], root: Root[S]) -> None:
         for level, position, pair in written:
-            self._own[level, position] = pair
+            self._own[level + self._lowest, position] = pair
 
     def release(self, oldest: int) -> None:
         """A fork is short-lived: it keeps what it has."""
@@ -159,5 +163,5 @@ class OverlaidPairs(Generic[S]):
         """Nothing of a fork is saved."""
 
     def drop_leaves(self, root: Root[S]) -> bool:
-        # The base keeps its levels.
-        return False
+        self._lowest += 1
+        return True

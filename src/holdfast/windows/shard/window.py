@@ -152,14 +152,12 @@ class ShardWindow:
     def _make_buckets(self, approximate: Method | Sequence[Method] | None) -> PaneBuckets | None:
         if approximate is None:
             return None
-        span, *more = self.panes.spans
-        if more:
+        if len(self.panes.spans) > 1:
             raise InvalidArgumentError(
                 "approximate: goes with one window, not with several that share their panes; call "
                 "once for each window"
             )
-        due = self.panes.due(span, 0)
-        return PaneBuckets(approximate, self._columns, due - self.panes.first(span, due))
+        return PaneBuckets(approximate, self._columns, self.panes)
 
     @property
     def watermark(self) -> int | None:
@@ -534,8 +532,6 @@ class ShardWindow:
             live = self._live_ids()
             self._live = len(live)
             self._registry.forget_all_but(live)
-            if self._buckets is not None:
-                self._buckets.forget_all_but(live)
 
 
 def _check_aggregates(
