@@ -183,8 +183,9 @@ def _with_changes(setting: str, published: Any, outcome: Outcome) -> list[Any]:
 def _hops(scale: Scale) -> dict[Trial, str]:
     settings: dict[str, tuple[str, Method]] = {
         "constant": (CONSTANT, hops()),
+        f"{BY_STREAM}, confidence 0.95": (BY_STREAM, hops(0.95)),
         BY_STREAM: (BY_STREAM, hops()),
-        f"{BY_STREAM}, confidence 0.999": (BY_STREAM, hops(0.999)),
+        f"{BY_SIZE}, confidence 0.95": (BY_SIZE, hops(0.95)),
         BY_SIZE: (BY_SIZE, hops()),
     }
     return {

@@ -112,13 +112,17 @@ class ErrorBound:
         self._samples = [Sample() for _ in self.dimensions]
         self._allowed = [dimension.absolute for dimension in self.dimensions]
 
+    @property
+    def allows_anything(self) -> bool:
+        """Whether any error is allowed at all to the newest bucket."""
+        return min(self._allowed) > 0
+
     def folds(self, merged: Bucket) -> bool:
         """Whether the newest bucket may become this."""
         for place, dimension in enumerate(self.dimensions):
-            allowed = self._allowed[place]
-            if not (allowed > 0 and bucket_error(dimension, place, merged) <= allowed):
+            if not bucket_error(dimension, place, merged) <= self._allowed[place]:
                 return False
-        return True
+        return self.allows_anything
 
     def check(self, update: Bucket) -> None:
         """Refuse updates of which something does not add up."""

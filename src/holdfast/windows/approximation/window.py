@@ -184,7 +184,7 @@ class ApproximateWindow(Generic[V, S, R]):
         if monoid.check_order is not None:
             monoid.check_order(newest, update)
         folded = None
-        if self._bound is not None:
+        if self._bound is not None and self._bound.allows_anything:
             folded = monoid.combine(newest, update)
             if self._bound.folds(folded):
                 return folded
@@ -249,13 +249,23 @@ class ApproximateWindow(Generic[V, S, R]):
         """Evict the buckets that the policy says must go; answer how many updates that were."""
         check_policy(policy)
         size = len(self)
-        if policy.newest is not None and size <= policy.newest and not debug:
-            return 0
+        if policy.newest is not None and not debug:
+            if size <= policy.newest:
+                return 0
+            oldest = self._amta.leaf(self._amta.evicted)
+            if size - oldest[0] <= policy.newest and len(self._amta) > 1:
+                # As it mostly is: one bucket goes, without a search.
+                self._amta.evict()
+                self._fullest, self._evicted = size, oldest
+                return self._slid_by(oldest[0], size)
         by_bucket = self._on_buckets(policy)
         if debug:
             check_monotone(by_bucket, self._amta.monoid, self._amta.leaves())
         self._cut(self._amta.after_slide(by_bucket))
-        gone = size - len(self)
+        return self._slid_by(size - len(self), size)
+
+    def _slid_by(self, gone: int, size: int) -> int:
+        """So many of `size` updates have left in a slide."""
         self._owed = max(0, self._owed - gone)
         if gone and self._hopping is not None:
             after = self._amta.leaf(self._amta.evicted) if len(self._amta) else None
