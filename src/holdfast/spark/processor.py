@@ -19,29 +19,15 @@ from pyspark.sql.streaming.stateful_processor import (
 )
 
 from holdfast.spark.answers import portions, tabulate, to_stream
+from holdfast.spark.counts import COUNTS
 from holdfast.spark.late import write_late
 from holdfast.spark.packing import unpack
 from holdfast.spark.plan import Plan
 from holdfast.spark.state import StateShelf
 from holdfast.windows.shard.saved import SavedShard, SignatureError
 
-__all__ = ["COUNTS", "OUTPUT", "ShardProcessor", "StateMismatchError"]
+__all__ = ["OUTPUT", "ShardProcessor", "StateMismatchError"]
 
-COUNTS: Final = (
-    "rows",
-    "late",
-    "answers",
-    "uncertain",
-    "pairs_read",
-    "pairs_written",
-    "pairs_deleted",
-    "combines",
-    "bytes_read",
-    "bytes_written",
-    "panes",
-    "open_panes",
-    "keys",
-)
 NOTHING: Final = (0,) * len(COUNTS)
 OUTPUT: Final = ", ".join(["shard int", "blob binary", *(f"{count} long" for count in COUNTS)])
 

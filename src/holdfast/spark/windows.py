@@ -23,6 +23,7 @@ from holdfast.intervals import parse_interval
 from holdfast.spark.answers import open_answers
 from holdfast.spark.bounds import check_bound
 from holdfast.spark.columns import column_named, field_named
+from holdfast.spark.counts import COUNTS
 from holdfast.spark.keys import Keys
 from holdfast.spark.late import late_folder
 from holdfast.spark.measures import measure_of
@@ -30,7 +31,7 @@ from holdfast.spark.native import native_aggregation, native_window
 from holdfast.spark.packing import BLOBS, pack
 from holdfast.spark.plan import Plan
 from holdfast.spark.policy_windows import policy_window
-from holdfast.spark.processor import COUNTS, OUTPUT, ShardProcessor
+from holdfast.spark.processor import OUTPUT, ShardProcessor
 from holdfast.spark.sessions import require_rocksdb
 from holdfast.spark.shards import shard_column, shard_labels
 from holdfast.spark.static import answer_shard

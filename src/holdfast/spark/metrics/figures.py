@@ -1,6 +1,6 @@
 """The figures of one query and of the windows in it, and what one progress report adds to them.
 
-`holdfast.window` observes `COUNTERS` and `LEVELS` in its query (`df.observe`); Spark carries them
+`holdfast.window` observes `COUNTS` in its query (`df.observe`); Spark carries them
 to the driver in the progress report of each micro-batch. The listener adds them up here.
 """
 
@@ -15,24 +15,9 @@ from typing import Any, Final
 
 from pyspark.sql.streaming.listener import StateOperatorProgress, StreamingQueryProgress
 
-__all__ = ["COUNTERS", "LEVELS", "QueryFigures", "WindowFigures"]
+from holdfast.spark.counts import COUNTERS, COUNTS
 
-COUNTERS: Final = (
-    "rows",
-    "late",
-    "answers",
-    "uncertain",
-    "pairs_read",
-    "pairs_written",
-    "pairs_deleted",
-    "combines",
-    "bytes_read",
-    "bytes_written",
-)
-"""What a window observes of a micro-batch: how many of each in this batch."""
-
-LEVELS: Final = ("panes", "open_panes", "keys")
-"""What a window observes at the end of a micro-batch: how many of each there are now."""
+__all__ = ["QueryFigures", "WindowFigures"]
 
 _MARKS: Final = {"rows", "late", "open_panes"}
 """An observation with these fields is a window's; a user's query may have others."""
@@ -68,11 +53,7 @@ class WindowFigures:
 
     def after(self, observed: Mapping[str, Any]) -> WindowFigures:
         """These figures after one more batch. A NULL is the sum of no rows: nothing changed."""
-        seen = {
-            name: int(observed[name])
-            for name in (*COUNTERS, *LEVELS)
-            if observed.get(name) is not None
-        }
+        seen = {name: int(observed[name]) for name in COUNTS if observed.get(name) is not None}
         counted = {name: getattr(self, name) + seen.get(name, 0) for name in COUNTERS}
         changes: dict[str, Any] = {**seen, **counted}
         return replace(self, **changes)
@@ -131,10 +112,7 @@ class QueryFigures:
         """All windows of the query together; without any, what Spark says about its own."""
         if not self.windows:
             return WindowFigures("", self.input_rows, self.dropped_rows, self.output_rows)
-        sums = {
-            name: sum(getattr(window, name) for window in self.windows)
-            for name in (*COUNTERS, *LEVELS)
-        }
+        sums = {name: sum(getattr(window, name) for window in self.windows) for name in COUNTS}
         return WindowFigures("", **sums)
 
     @property

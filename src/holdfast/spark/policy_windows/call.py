@@ -16,6 +16,7 @@ from holdfast.errors import InvalidArgumentError
 from holdfast.spark.answers import open_answers
 from holdfast.spark.bounds import check_bound
 from holdfast.spark.columns import column_named, field_named
+from holdfast.spark.counts import COUNTS
 from holdfast.spark.keys import Keys
 from holdfast.spark.late import late_folder
 from holdfast.spark.measures import measure_of
@@ -23,7 +24,7 @@ from holdfast.spark.packing import BLOBS
 from holdfast.spark.policy_windows.plan import TIME, PolicyPlan
 from holdfast.spark.policy_windows.processor import PolicyProcessor, answer_shard
 from holdfast.spark.policy_windows.rows import pack
-from holdfast.spark.processor import COUNTS, OUTPUT
+from holdfast.spark.processor import OUTPUT
 from holdfast.spark.sessions import require_rocksdb
 from holdfast.spark.shards import shard_column, shard_labels
 from holdfast.windows.approximation.methods import Method

@@ -22,12 +22,13 @@ from pyspark.sql.streaming.stateful_processor import (
 )
 
 from holdfast.spark.answers import to_stream
+from holdfast.spark.counts import COUNTS
 from holdfast.spark.late import write_late
 from holdfast.spark.plan import WITHIN_BOUND
 from holdfast.spark.policy_windows.plan import PolicyPlan
 from holdfast.spark.policy_windows.rolling import roll_rows
 from holdfast.spark.policy_windows.rows import Rows, Waiting, join, unpack
-from holdfast.spark.processor import COUNTS, StateMismatchError
+from holdfast.spark.processor import StateMismatchError
 from holdfast.spark.state import StateShelf
 from holdfast.windows.keyed import KeyedWindows, Rolled, roll_timed
 from holdfast.windows.shard.saved import SignatureError
