@@ -20,7 +20,7 @@ from holdfast.windows.approximation.buckets import (
     bucket_error,
     quotient_within,
 )
-from holdfast.windows.approximation.methods import MaxError
+from holdfast.windows.approximation.methods import MaxError, absolute_limits
 from holdfast.windows.approximation.prediction import Sample, nearest_zero
 from holdfast.windows.monoid import Addend, Monoid, updates
 
@@ -73,22 +73,7 @@ def _absolute_limits(
         )
     # The number of updates stands in for what does not add up: nobody need give an amount of it.
     names = [name for name, addend in addends.items() if addend.read is not updates]
-    names = names or list(addends)
-    if isinstance(method.absolute, float):
-        if len(names) > 1:
-            raise InvalidArgumentError(
-                f"max_error: absolute is one amount, but {' and '.join(names)} add up in this "
-                f"window; give amounts by name: absolute={{{names[0]!r}: ..., {names[1]!r}: ...}}"
-            )
-        return {names[0]: method.absolute}
-    limits = dict(method.absolute)
-    unknown, missing = set(limits) - set(addends), set(names) - set(limits)
-    if unknown or (missing and method.relative is None):
-        raise InvalidArgumentError(
-            f"max_error: absolute names {', '.join(limits)}; in this window "
-            f"{' and '.join(names)} add up, so give amounts for these"
-        )
-    return limits
+    return absolute_limits(method, names or list(addends), list(addends))
 
 
 def _reader(addend: Addend) -> Callable[[Bucket], Any]:

@@ -22,6 +22,7 @@ __all__ = [
     "MaxError",
     "MaxLeaves",
     "Method",
+    "absolute_limits",
     "block_maxima",
     "check_methods",
     "hops",
@@ -189,6 +190,30 @@ def check_methods(approximate: Method | Sequence[Method]) -> tuple[Method, ...]:
             "that add up, the other keeps maxima. Drop either; hops and max_leaves go with both"
         )
     return tuple(some)
+
+
+def absolute_limits(
+    method: MaxError, names: Sequence[str], known: Sequence[str]
+) -> dict[str, float]:
+    """The amounts of an absolute bound by name: `names` need one, others that are `known` may have
+    one."""
+    if method.absolute is None:
+        return {}
+    listed = ", ".join(names)
+    if isinstance(method.absolute, float):
+        if len(names) > 1:
+            raise InvalidArgumentError(
+                f"max_error: absolute is one amount, but {listed} add up; give amounts by name: "
+                f"absolute={{{names[0]!r}: ..., {names[1]!r}: ...}}"
+            )
+        return {names[0]: method.absolute}
+    unknown, missing = set(method.absolute) - set(known), set(names) - set(method.absolute)
+    if unknown or (missing and method.relative is None):
+        raise InvalidArgumentError(
+            f"max_error: absolute names {', '.join(method.absolute)}; what adds up here is "
+            f"{listed}, so give amounts for these"
+        )
+    return dict(method.absolute)
 
 
 def only(kind: type[M], methods: Sequence[Method]) -> M | None:

@@ -26,6 +26,7 @@ from holdfast.windows.approximation.methods import (
     MaxError,
     MaxLeaves,
     Method,
+    absolute_limits,
     check_methods,
     only,
 )
@@ -305,20 +306,7 @@ def _absolute_limits(bound: MaxError, labels: list[str]) -> dict[str, float]:
             "max_error: absolute goes with sums, counts and means, and there is none here; give a "
             "relative bound, which is then one on the time that a window covers"
         )
-    if isinstance(bound.absolute, float):
-        if len(labels) > 1:
-            raise InvalidArgumentError(
-                f"max_error: absolute is one amount, but {', '.join(labels)} add up; give amounts "
-                f"by name: absolute={{{labels[0]!r}: ..., {labels[1]!r}: ...}}"
-            )
-        return {labels[0]: bound.absolute}
-    unknown, missing = set(bound.absolute) - set(labels), set(labels) - set(bound.absolute)
-    if unknown or (missing and bound.relative is None):
-        raise InvalidArgumentError(
-            f"max_error: absolute names {', '.join(bound.absolute)}; what adds up here is "
-            f"{', '.join(labels)}, so give amounts for these"
-        )
-    return dict(bound.absolute)
+    return absolute_limits(bound, labels, labels)
 
 
 def _too_long(bound: MaxError, aggregates: Mapping[str, Columns], size: int) -> float | None:
