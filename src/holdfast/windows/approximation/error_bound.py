@@ -159,12 +159,6 @@ class ErrorBound:
                     within[place : place + 2] = [True, True]
         return all(within)
 
-    def copy(self) -> ErrorBound:
-        other = ErrorBound(self.dimensions, self.confidence)
-        other._samples = [sample.copy() for sample in self._samples]
-        other._allowed = list(self._allowed)
-        return other
-
     def saved(self) -> Any:
         return [sample.saved() for sample in self._samples], list(self._allowed)
 

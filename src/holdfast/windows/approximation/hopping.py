@@ -59,11 +59,6 @@ class Hopping:
         mean = (low + high) / 2
         self._expected = (mean, (high - low) / 2) if mean >= 1 else None
 
-    def copy(self) -> Hopping:
-        other = Hopping(self.confidence)
-        other.restore(self.saved())
-        return other
-
     def saved(self) -> Any:
         return self._sizes.saved(), self._expected
 

@@ -73,11 +73,6 @@ class Peaks:
             fitted = fit_gev(self._maxima)
             self.range = None if fitted is None else fitted.bounds(self.confidence)
 
-    def copy(self) -> Peaks:
-        other = Peaks(self.peak, self.block, self.confidence)
-        other.restore(self.saved())
-        return other
-
     def saved(self) -> Any:
         return self.range, tuple(self._maxima), self._count, self._greatest
 

@@ -173,10 +173,6 @@ class Sample:
         sample._count, sample._mean, sample._squares = saved[3:]
         return sample
 
-    def copy(self) -> Sample:
-        """A sample with the same values, independent of this one."""
-        return Sample.restored(self.saved())
-
 
 def nearest_zero(interval: tuple[float, float]) -> float:
     """How far from zero its nearest end is; 0.0 if it contains zero or is not finite."""
