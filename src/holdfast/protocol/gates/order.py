@@ -1,0 +1,278 @@
+"""`order` and `switch`: the rows of several streams become one input, bucket by bucket (SUnion).
+
+A bucket is complete when the boundary of every stream has passed it; its rows are then the same on
+all replicas, in the same order. With a finite `max_delay` (`switch`) the gate does not wait for
+ever: when its boundary has stalled that long, what there is of the next buckets is to be previewed,
+and later, when they are complete, processed again. With an infinite one it only orders.
+
+The gate has two cursors: `base`, the next bucket for the state that sees complete buckets only, and
+`fork`, the next one for the state that makes previews.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from operator import attrgetter
+from typing import Any, Final
+
+from holdfast.errors import InvalidArgumentError
+from holdfast.tuples import Row, Segment, bucket_of
+
+__all__ = ["Bucket", "Delays", "Order", "Variant"]
+
+LAGS: Final = 64
+"""So many buckets tell how long after its end a bucket is usually complete."""
+
+
+class Variant(Enum):
+    """What becomes of new rows while something is missing."""
+
+    SUSPEND = "suspend"
+    """They wait until nothing is missing any more."""
+    DELAY = "delay"
+    """Each waits for its whole delay."""
+    PROCESS = "process"
+    """The first wait for their whole delay; after that no row waits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Delays:
+    """How long the gate waits for what is missing."""
+
+    max_delay: float = math.inf
+    """How much later than usual an answer may come."""
+    headroom: int = 0
+    """What of that is left to calculation and transport."""
+    failing: Variant = Variant.PROCESS
+    """While nothing can be corrected."""
+    correcting: Variant = Variant.PROCESS
+    """While corrections are being made."""
+    patience: int = 0
+    """How long a bucket that one stream has reached waits for the others when nothing need wait."""
+    inputs: Mapping[str, float] = field(default_factory=dict)
+    """Streams with a shorter `max_delay` of their own."""
+
+    def __post_init__(self) -> None:
+        if not self.max_delay > self.headroom >= 0:
+            raise InvalidArgumentError(
+                f"max_delay: is {self.max_delay} with headroom {self.headroom}; give a max_delay "
+                "above its headroom, or infinity to wait for ever"
+            )
+
+    def of(self, stream: str) -> float:
+        """How long rows of this stream may wait here."""
+        return min(self.max_delay, self.inputs.get(stream, math.inf)) - self.headroom
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """What the gate releases: the rows of each stream in one bucket."""
+
+    number: int
+    start: int
+    end: int
+    rows: Mapping[str, Sequence[Row]]
+
+
+class Order:
+    """A gate over `streams`, with buckets of `size`."""
+
+    def __init__(
+        self,
+        streams: Sequence[str],
+        size: int,
+        delays: Delays,
+        now: int,
+        *,
+        sort: Callable[[Row], Any] = attrgetter("stime"),
+        first: int = 0,
+    ) -> None:
+        """`sort`: the order within a bucket; rows that it holds for equal keep their stream's."""
+        if size < 1:
+            raise InvalidArgumentError(f"gate: bucket size is {size}; give at least 1 microsecond")
+        if not streams:
+            raise InvalidArgumentError("gate: no streams; give at least one")
+        self.streams = tuple(streams)
+        self.size = size
+        self.delays = delays
+        self.base = first
+        self.fork: int | None = None
+        """None while nothing tentative is made."""
+        self.kept = first
+        """Buckets before this one are never asked for again."""
+        self._sort = sort
+        self._stable = dict.fromkeys(self.streams, first * size)
+        self._previewed = dict.fromkeys(self.streams, first * size)
+        self._rows: dict[str, dict[int, list[Row]]] = {stream: {} for stream in self.streams}
+        self._previews: dict[str, dict[int, tuple[Row, ...]]] = {s: {} for s in self.streams}
+        self._reached: dict[int, dict[str, int]] = {}
+        """When each stream got to the end of a bucket, be it in previews."""
+        self._complete = first
+        self._advanced = now
+        self._not_before = now
+        self._lags: deque[int] = deque(maxlen=LAGS)
+        """How long after its end, by our clock, a bucket was complete."""
+
+    @property
+    def complete(self) -> int:
+        """The first bucket that is not complete."""
+        return self._complete
+
+    @property
+    def backlog(self) -> int:
+        """How many complete buckets wait for the base."""
+        return self._complete - self.base
+
+    @property
+    def buffered(self) -> int:
+        """How many buckets, of all streams, hold rows."""
+        return sum(map(len, self._rows.values())) + sum(map(len, self._previews.values()))
+
+    @property
+    def newest(self) -> int:
+        """The first bucket that no stream has reached the end of."""
+        return max(max(self._stable.values()), max(self._previewed.values())) // self.size
+
+    def boundary(self, stream: str) -> int:
+        return self._stable[stream]
+
+    def take(self, stream: str, segment: Segment, now: int) -> None:
+        """The next stable segment of a stream; it begins where the last one ended."""
+        rows = self._rows[stream]
+        for row in segment.rows:
+            rows.setdefault(bucket_of(row.stime, self.size), []).append(row)
+        before, self._stable[stream] = self._stable[stream], segment.end
+        self._reach(stream, max(before, self._previewed[stream]), segment.end, now)
+        previews = self._previews[stream]
+        for number in [n for n in previews if (n + 1) * self.size <= segment.end]:
+            del previews[number]
+        complete = self._frontier()
+        if complete > self._complete:
+            self._complete = complete
+            self._advanced = now
+            self._lags.append(now - complete * self.size)
+
+    def _frontier(self) -> int:
+        return min(self._stable.values()) // self.size
+
+    def preview(self, stream: str, segment: Segment, now: int) -> None:
+        """Tentative rows of a stream, in place of earlier ones for the same buckets."""
+        if segment.end <= self._stable[stream]:
+            return
+        new: dict[int, list[Row]] = {}
+        for row in segment.after(self._stable[stream]).rows:
+            new.setdefault(bucket_of(row.stime, self.size), []).append(row)
+        previews = self._previews[stream]
+        for number, rows in new.items():
+            kept = tuple(r for r in previews.get(number, ()) if r.stime < segment.start)
+            previews[number] = (*kept, *rows)
+        before = max(self._stable[stream], self._previewed[stream])
+        self._previewed[stream] = max(before, segment.end)
+        self._reach(stream, before, segment.end, now)
+
+    def _reach(self, stream: str, before: int, end: int, now: int) -> None:
+        for number in range(max(before // self.size, self.base), end // self.size):
+            self._reached.setdefault(number, {}).setdefault(stream, now)
+
+    def excuse(self, until: int) -> None:
+        """Whatever seems missing is not to be missed before then."""
+        self._not_before = max(self._not_before, until)
+
+    def next_stable(self) -> Bucket | None:
+        """The bucket that the base is to process next, if it is complete."""
+        return self._release(self.base) if self.base < self._complete else None
+
+    def due(self, correcting: bool) -> float:
+        """When the next preview is to be made, if nothing changes before."""
+        if self.fork is None:
+            # A fork begins where the base stands.
+            return self._first_due(self.base) if self.base == self._complete else math.inf
+        reached = self._reached.get(self.fork)
+        if not reached:
+            return math.inf
+        variant = self.delays.correcting if correcting else self.delays.failing
+        if variant is Variant.SUSPEND:
+            return math.inf
+        if variant is Variant.DELAY:
+            return min(time + self.delays.of(stream) for stream, time in reached.items())
+        if len(reached) == len(self.streams):
+            return max(reached.values())
+        return min(reached.values()) + self.delays.patience
+
+    def _first_due(self, number: int) -> float:
+        """A bucket is missed from when it would usually have been complete.
+
+        That is a time after its end, the same all along a chain of gates: if every one of them
+        waits for its whole delay from there, they wait together and not one after another.
+        """
+        reached = self._reached.get(number)
+        if not reached:
+            return math.inf
+        missed = self._advanced + self.size
+        if self._lags:
+            missed = (number + 1) * self.size + min(self._lags)
+        missed = max(missed, self._not_before)
+        return min(max(missed + self.delays.of(s), time) for s, time in reached.items())
+
+    def next_preview(self) -> Bucket:
+        """What there is of the bucket that is to be previewed next; the fork begins here if there
+        is none."""
+        if self.fork is None:
+            self.fork = self.base
+        return self._release(self.fork)
+
+    def _release(self, number: int) -> Bucket:
+        rows: dict[str, Sequence[Row]] = {}
+        for stream in self.streams:
+            found = self._rows[stream].get(number, [])
+            if self._stable[stream] < (number + 1) * self.size:
+                preview = self._previews[stream].get(number, ())
+                found = [*found, *(r for r in preview if r.stime >= self._stable[stream])]
+            rows[stream] = sorted(found, key=self._sort)
+        start = number * self.size
+        return Bucket(number, start, start + self.size, rows)
+
+    def base_done(self) -> None:
+        """The base has processed its bucket."""
+        self._reached.pop(self.base, None)
+        self.base += 1
+
+    def fork_done(self) -> None:
+        """The fork has processed its bucket."""
+        assert self.fork is not None
+        self.fork += 1
+
+    def join(self) -> None:
+        """The base has caught up: there is no fork any more."""
+        self.fork = None
+
+    def forget(self, number: int) -> None:
+        """Buckets before this one are safe in the state of the stage."""
+        for number_kept in range(self.kept, number):
+            for stream in self.streams:
+                self._rows[stream].pop(number_kept, None)
+                self._previews[stream].pop(number_kept, None)
+        self.kept = max(self.kept, number)
+
+    def rewind(self, number: int) -> None:
+        """The stage has lost what it had done since this bucket."""
+        assert self.kept <= number <= self.base
+        self.base = number
+        self.fork = None
+
+    def jump(self, number: int, now: int) -> None:
+        """Give up all buckets before this one."""
+        self.forget(number)
+        for reached in [reached for reached in self._reached if reached < number]:
+            del self._reached[reached]
+        self.base = max(self.base, number)
+        if self.fork is not None:
+            self.fork = max(self.fork, self.base)
+        for stream in self.streams:
+            self._stable[stream] = max(self._stable[stream], number * self.size)
+        self._complete = max(self._frontier(), self.base)
+        self._advanced = now

@@ -1,0 +1,221 @@
+"""One input stream of a replica or client: which upstream replica to read, and what has been read.
+
+`switch`: the current replica gives the freshest data there is; while that is tentative, another one
+may send corrections in the background. Stable segments are taken from either, for they are the same
+on all replicas; what is out of place is left, and what was lost is noticed and asked for again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from holdfast.protocol.messages import (
+    Feed,
+    Gap,
+    Item,
+    Preview,
+    Progress,
+    RecDone,
+    Send,
+    Stable,
+    Subscribe,
+    Undo,
+    Unsubscribe,
+)
+from holdfast.protocol.states import State
+from holdfast.protocol.switching import Choice, choose
+
+__all__ = ["Intake", "SwitchIntake"]
+
+
+class Intake(Protocol):
+    """One input stream: its replicas and what has been read of it."""
+
+    stream: str
+    position: int
+    caught_up: set[str]
+    is_paused: bool
+
+    def read_on(self, states: Mapping[str, State], ends: Mapping[str, int], now: int) -> list[Send]:
+        """Read from where the states of the replicas say it is best."""
+
+    def take(self, replica: str, feed: Feed, now: int) -> tuple[list[Item], list[Send]]:
+        """What of a feed is news, and what to say."""
+
+    def check(self, replica: str, progress: Progress, now: int) -> list[Send]:
+        """The replica says what it has sent: subscribe anew if some of it was lost."""
+
+    def pause(self) -> list[Send]:
+        """Stop reading: there is no room."""
+
+    def resume(self) -> None:
+        """Read again, from `read_on` on."""
+
+    def gap(self, states: Mapping[str, State]) -> int | None:
+        """Where the stream goes on if no replica has what comes next; None while one may."""
+
+    def jump(self, boundary: int) -> None:
+        """Give up what is before the boundary."""
+
+
+@dataclass(slots=True)
+class _Subscription:
+    number: int
+    asked: int
+    """When it was asked for."""
+    expected: int = 0
+    """The number of the next message."""
+
+
+class SwitchIntake:
+    """Reads one stream from the best of its replicas."""
+
+    def __init__(
+        self, stream: str, replicas: Sequence[str], *, grace: int, position: int = 0
+    ) -> None:
+        """`grace`: how long a subscription may take to show before it is taken for lost."""
+        self.stream = stream
+        self.grace = grace
+        self.replicas = tuple(replicas)
+        self.position = position
+        """Up to where the stable line has been read."""
+        self.shown = position
+        """Up to where previews have been read that nothing has withdrawn; the position if none."""
+        self.choice = Choice(self.replicas[0])
+        self.caught_up: set[str] = set()
+        """Replicas that have said, since the failure began, that all is corrected."""
+        self.is_paused = False
+        self._subscriptions: dict[str, _Subscription] = {}
+        self._too_new: dict[str, int] = {}
+        """Replicas that keep the stream only from a place beyond ours."""
+        self._done: set[str] = set()
+        """Replicas that have said so since they last told their state."""
+        self._latest = -1
+
+    def read_on(self, states: Mapping[str, State], ends: Mapping[str, int], now: int) -> list[Send]:
+        """Go to other replicas if the states of the replicas say so."""
+        usable = {name: self._usable(name, state) for name, state in states.items()}
+        before = self.choice
+        self.choice = choose(before, usable, ends)
+        if self.is_paused:
+            return []
+        sends = [
+            self._unsubscribe(name) for name in list(self._subscriptions) if not self._reads(name)
+        ]
+        for name in (self.choice.current, self.choice.background):
+            if name is None or usable[name] is State.FAILURE:
+                continue
+            was_background = before.background == name and self.choice.current == name
+            if name not in self._subscriptions or was_background:
+                sends.append(self._subscribe(name, now))
+        return sends
+
+    def _usable(self, name: str, state: State) -> State:
+        if self._too_new.get(name, 0) > self.position:
+            return State.FAILURE
+        return State.STABLE if name in self._done and state is not State.FAILURE else state
+
+    def _reads(self, name: str) -> bool:
+        return name in (self.choice.current, self.choice.background)
+
+    def _subscribe(self, name: str, now: int) -> Send:
+        # Numbers grow over a restart too, for the clock does.
+        self._latest = max(self._latest + 1, now)
+        self._subscriptions[name] = _Subscription(self._latest, now)
+        previews = name == self.choice.current
+        ask = Subscribe(self.stream, self._latest, self.position, self.shown, previews)
+        return Send(name, ask)
+
+    def _unsubscribe(self, name: str) -> Send:
+        return Send(name, Unsubscribe(self.stream, self._subscriptions.pop(name).number))
+
+    def pause(self) -> list[Send]:
+        """Stop reading: there is no room."""
+        self.is_paused = True
+        return [self._unsubscribe(name) for name in list(self._subscriptions)]
+
+    def resume(self) -> None:
+        """Read again, from `read_on` on."""
+        self.is_paused = False
+
+    def check(self, replica: str, progress: Progress, now: int) -> list[Send]:
+        self._done.discard(replica)
+        subscription = self._subscriptions.get(replica)
+        if subscription is None or now < subscription.asked + self.grace:
+            return []
+        same = progress.subscription == subscription.number
+        if same and progress.sent <= subscription.expected:
+            return []
+        return [self._subscribe(replica, now)]
+
+    def take(self, replica: str, feed: Feed, now: int) -> tuple[list[Item], list[Send]]:
+        subscription = self._subscriptions.get(replica)
+        if subscription is None or subscription.number != feed.subscription:
+            return [], []
+        if feed.number < subscription.expected:
+            return [], []
+        if feed.number > subscription.expected:
+            return [], [self._subscribe(replica, now)]
+        subscription.expected += 1
+        news: list[Item] = []
+        sends: list[Send] = []
+        for item in feed.items:
+            if isinstance(item, Gap):
+                if item.start > self.position:
+                    self._too_new[replica] = item.start
+                    sends.append(self._unsubscribe(replica))
+                    break
+            elif isinstance(item, RecDone):
+                sends += self._cut_over(replica, now)
+                news.append(item)
+            else:
+                news += self._read(replica, item)
+        return news, sends
+
+    def _read(self, replica: str, item: Item) -> list[Item]:
+        if isinstance(item, Stable):
+            segment = item.segment.after(self.position)
+            if segment.start > self.position or segment.end <= self.position:
+                return []
+            withdrawn: list[Item] = [Undo(self.position)] if self.shown > self.position else []
+            self.position = self.shown = segment.end
+            return [*withdrawn, Stable(segment)]
+        if not isinstance(item, Preview) or replica != self.choice.current:
+            # The UNDO that counts here is the one before our own next stable segment.
+            return []
+        segment = item.segment.after(self.position)
+        if segment.end <= self.shown or segment.end <= self.position:
+            return []
+        self.shown = segment.end
+        return [Preview(segment)]
+
+    def _cut_over(self, replica: str, now: int) -> list[Send]:
+        """All is corrected there: the background replica becomes the current one."""
+        self.caught_up.add(replica)
+        self._done.add(replica)
+        if replica != self.choice.background:
+            return []
+        left = self.choice.current
+        self.choice = Choice(replica)
+        sends = [self._unsubscribe(left)] if left in self._subscriptions else []
+        return [*sends, self._subscribe(replica, now)]
+
+    def gap(self, states: Mapping[str, State]) -> int | None:
+        """Where the stream goes on if no replica has what comes next; None while one may."""
+        starts = [
+            self._too_new.get(name, 0)
+            for name, state in states.items()
+            if state is not State.FAILURE
+        ]
+        if not starts or min(starts) <= self.position:
+            return None
+        return min(starts)
+
+    def jump(self, boundary: int) -> None:
+        """Give up what is before the boundary."""
+        if boundary > self.position:
+            self.position = boundary
+            self.shown = max(self.shown, boundary)
+            self._subscriptions.clear()

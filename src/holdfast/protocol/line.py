@@ -1,0 +1,224 @@
+"""What one replica publishes of one stream: the stable line and, ahead of it, the tentative line.
+
+The stable line only ever grows: what a stage calculates again after a restart is dropped here.
+Each reader has a place of its own, and is told in this order: UNDO if it was shown previews, the
+stable segments from its place on, REC_DONE once all previews are corrected, new previews. So no
+stable row ever follows a preview without an UNDO between them, and dropping previews and UNDOs
+leaves the stable stream. Previews are shown and forgotten, but for the newest.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from holdfast.errors import InvalidArgumentError
+from holdfast.protocol.messages import (
+    Again,
+    Feed,
+    Gap,
+    Item,
+    Preview,
+    Recalculate,
+    RecDone,
+    Send,
+    Stable,
+    Subscribe,
+    Undo,
+    Unsubscribe,
+)
+from holdfast.protocol.spool import Spool
+from holdfast.tuples import Segment
+
+__all__ = ["Line", "Retention"]
+
+NEWEST_PREVIEWS: Final = 16
+"""As many previews are kept for readers that come from another replica."""
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """How much of the stable line is kept for readers that have not acknowledged it.
+
+    `span` is in event time. Beyond it a line with `convergent` readers drops the oldest, which they
+    can do without; others make the replica wait.
+    """
+
+    span: float = math.inf
+    convergent: bool = False
+
+    def __post_init__(self) -> None:
+        if self.span <= 0:
+            raise InvalidArgumentError(f"retain: is {self.span}; give a span of time above 0")
+
+
+@dataclass(slots=True)
+class _Reader:
+    subscription: int
+    position: int
+    """Up to where it has the stable line."""
+    shown: int
+    """Up to where it was shown previews that have not been withdrawn; its position if none."""
+    previews: bool
+    owed: bool
+    """Whether it waits for a REC_DONE."""
+    sent: int = 0
+
+
+class Line:
+    """The lines of one stream, and those who read them."""
+
+    def __init__(
+        self,
+        stream: str,
+        readers: Sequence[str],
+        *,
+        start: int = 0,
+        retention: Retention | None = None,
+        spool: Spool | None = None,
+    ) -> None:
+        """`readers`: all replicas and clients downstream; nothing is dropped before all of them
+        have acknowledged it, unless the retention says so."""
+        self.stream = stream
+        self.end = start
+        """The stable boundary."""
+        self.previewed = start
+        """Up to where previews were shown, or the stable boundary."""
+        self.retention = retention or Retention()
+        self.dropped_before = start
+        """What was before this is kept no longer."""
+        self.segments = Spool() if spool is None else spool
+        self._acks = dict.fromkeys(readers, start)
+        self._readers: dict[str, _Reader] = {}
+        self._previews: deque[Segment] = deque(maxlen=NEWEST_PREVIEWS)
+
+    @property
+    def is_corrected(self) -> bool:
+        """Whether nothing tentative is out that the stable line has not reached."""
+        return self.end >= self.previewed
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the replica has to wait for readers before it publishes more."""
+        return (
+            not self.retention.convergent
+            and self.end - max(self.dropped_before, min(self._acks.values(), default=self.end))
+            >= self.retention.span
+        )
+
+    def publish(self, segment: Segment) -> list[Send]:
+        """Append to the stable line; what it has already is dropped."""
+        if segment.end <= self.end:
+            return []
+        segment = segment.after(self.end)
+        self.segments.append(segment)
+        self.end = segment.end
+        self.previewed = max(self.previewed, self.end)
+        while self._previews and self._previews[0].end <= self.end:
+            self._previews.popleft()
+        self._truncate()
+        return self._tell_all()
+
+    def preview(self, segment: Segment) -> list[Send]:
+        """Show a piece that the stable line has not reached."""
+        if segment.end <= self.end:
+            return []
+        self.previewed = max(self.previewed, segment.end)
+        self._previews.append(segment)
+        return self._tell_all()
+
+    def skip(self, boundary: int) -> None:
+        """Go on from here: what is between the stable boundary and this will never be published."""
+        self.end = max(self.end, boundary)
+        self.previewed = max(self.previewed, self.end)
+
+    def restore(self, segments: Sequence[Segment], end: int) -> None:
+        """Take over what a peer has kept of the same stream."""
+        for segment in segments:
+            self.segments.append(segment)
+        self.end = self.previewed = end
+        self.dropped_before = segments[0].start if segments else end
+
+    def repeat(self, reader: str, asked: Recalculate) -> list[Send]:
+        """Send a piece that has been calculated again."""
+        known = self._readers.get(reader)
+        found = [s for s in self.segments.since(asked.start) if s.start == asked.start]
+        if known is None or not found:
+            return []
+        feed = Feed(self.stream, known.subscription, known.sent, (Again(found[0], asked.attempt),))
+        known.sent += 1
+        return [Send(reader, feed)]
+
+    def subscribe(self, reader: str, asked: Subscribe) -> list[Send]:
+        known = self._readers.get(reader)
+        if reader not in self._acks or (known and known.subscription >= asked.subscription):
+            return []
+        self._readers[reader] = _Reader(
+            asked.subscription, asked.after, asked.shown, asked.previews, owed=True
+        )
+        return self._tell(reader)
+
+    def unsubscribe(self, reader: str, asked: Unsubscribe) -> None:
+        known = self._readers.get(reader)
+        if known is not None and known.subscription == asked.subscription:
+            del self._readers[reader]
+
+    def subscription(self, reader: str) -> tuple[int, int]:
+        """The number of the reader's subscription and how many messages it was sent."""
+        known = self._readers.get(reader)
+        return (-1, 0) if known is None else (known.subscription, known.sent)
+
+    def acknowledge(self, reader: str, boundary: int) -> None:
+        """This reader needs nothing before the boundary, ever again."""
+        if reader in self._acks and boundary > self._acks[reader]:
+            self._acks[reader] = boundary
+            self._truncate()
+
+    def _truncate(self) -> None:
+        limit: float = min(self._acks.values(), default=self.end)
+        if self.retention.convergent:
+            limit = max(limit, self.end - self.retention.span)
+        if limit > self.dropped_before:
+            self.segments.drop_before(math.floor(min(limit, self.end)))
+            oldest = self.segments.start
+            self.dropped_before = self.end if oldest is None else max(self.dropped_before, oldest)
+
+    def _tell_all(self) -> list[Send]:
+        return [send for reader in self._readers for send in self._tell(reader)]
+
+    def _tell(self, name: str) -> list[Send]:
+        """All that this reader is to be told and has not been."""
+        reader = self._readers[name]
+        items: list[Item] = []
+        self._close_gap(reader, self.dropped_before, items)
+        for segment in self.segments.since(reader.position):
+            self._close_gap(reader, segment.start, items)
+            if reader.shown > reader.position:
+                items.append(Undo(reader.position))
+            items.append(Stable(segment))
+            reader.position = reader.shown = segment.end
+        if reader.owed and self.is_corrected and reader.position >= self.end:
+            items.append(RecDone())
+            reader.owed = False
+        if reader.previews:
+            for preview in self._previews:
+                if preview.end > max(reader.shown, reader.position):
+                    items.append(Preview(preview.after(reader.position)))
+                    reader.shown = preview.end
+                    reader.owed = True
+        if not items:
+            return []
+        feed = Feed(self.stream, reader.subscription, reader.sent, tuple(items))
+        reader.sent += 1
+        return [Send(name, feed)]
+
+    @staticmethod
+    def _close_gap(reader: _Reader, boundary: int, items: list[Item]) -> None:
+        if reader.position < boundary:
+            if reader.shown > reader.position:
+                items.append(Undo(reader.position))
+            items.append(Gap(boundary))
+            reader.position = reader.shown = boundary

@@ -1,0 +1,480 @@
+"""One replica of a stage: gate at its inputs, logs at its outputs, and what keeps both right.
+
+A node processes complete buckets with its base and publishes what comes out as stable. When the
+gate's clock runs out it forks the base and shows previews. Once the missing input is there, the
+base processes the same buckets; when it has reached the fork, the fork is dropped. So the base
+never goes back, a checkpoint is a fork, and reconciliation is the base catching up.
+
+Events go in (`receive`, `wake`, `finished`, `saved`, `restarted`), commands come out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from holdfast.protocol.commands import (
+    Command,
+    CopyState,
+    Drop,
+    Fork,
+    Install,
+    Restart,
+    Work,
+)
+from holdfast.protocol.gates.order import Delays, Order
+from holdfast.protocol.intake import Intake, SwitchIntake
+from holdfast.protocol.line import Line, Retention
+from holdfast.protocol.messages import (
+    AuthGrant,
+    AuthReject,
+    AuthRelease,
+    AuthRequest,
+    Feed,
+    Gap,
+    Heartbeat,
+    Item,
+    Message,
+    Preview,
+    Progress,
+    Recalculate,
+    RecDone,
+    Send,
+    Stable,
+    StateReply,
+    StateRequest,
+    Subscribe,
+    Unsubscribe,
+    Vitals,
+)
+from holdfast.protocol.monitor import Monitor, demote
+from holdfast.protocol.stagger import Stagger
+from holdfast.protocol.states import State
+from holdfast.protocol.streams import Reach, best_state, output_state
+from holdfast.tuples import Row, Segment
+
+__all__ = ["Node", "Place", "Settings"]
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How a stage is to be run; the same for all its replicas."""
+
+    size: int
+    """Of a bucket."""
+    delays: Delays
+    heartbeat: int = 100_000
+    missed: int = 3
+    """So many heartbeats may go unanswered."""
+    long_failure: float = math.inf
+    """After failing for so long, a replica that is well again is first read in the background."""
+    lag: int = 3
+    """With more complete buckets than this waiting, a replica does not call itself stable."""
+    beside: bool = True
+    """Whether corrections are made while the fork goes on; else replicas take turns."""
+    retry: int = 200_000
+    """How long to wait for an answer before asking another peer."""
+    retain: float = math.inf
+    """How far its inputs may run ahead of what is complete, in event time."""
+    may_skip: bool = False
+    """Beyond that, whether to give up the oldest corrections, or to make the sources wait."""
+    copy_state: bool = True
+    """Whether a replica that has lost its state asks a peer for it, or converges."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a replica stands in the topology."""
+
+    name: str
+    peers: tuple[str, ...]
+    inputs: Mapping[str, Sequence[str]]
+    """The replicas, or the source, that publish each input stream."""
+    outputs: Mapping[str, Reach]
+    """The output streams, and how the inputs reach them."""
+    readers: Mapping[str, Sequence[str]]
+    """All replicas and clients that read each output stream."""
+    retentions: Mapping[str, Retention] = field(default_factory=dict)
+    """What is kept of each output stream, if not all that its readers have not acknowledged."""
+    span: float = 0
+    """How far back the state of the stage depends on its input; infinite if for ever."""
+
+
+class Node:
+    """A replica's part in the protocol."""
+
+    def __init__(
+        self,
+        place: Place,
+        settings: Settings,
+        now: int,
+        *,
+        lost: bool = False,
+        intakes: Mapping[str, Intake] | None = None,
+    ) -> None:
+        """`lost`: it was here before and has lost its state: it is silent until it has one again.
+        `intakes`: how to read input streams that are not to be switched between replicas."""
+        self.place = place
+        self.settings = settings
+        self.gate = Order(tuple(place.inputs), settings.size, settings.delays, now)
+        grace = settings.heartbeat * (settings.missed + 2)
+        self.intakes: dict[str, Intake] = {
+            stream: SwitchIntake(stream, replicas, grace=grace)
+            for stream, replicas in place.inputs.items()
+        } | dict(intakes or {})
+        self.lines = {
+            name: Line(name, place.readers[name], retention=place.retentions.get(name))
+            for name in place.outputs
+        }
+        self.monitor = Monitor(place.inputs, period=settings.heartbeat, missed=settings.missed)
+        self.stagger = Stagger(
+            place.name, place.peers, retry=settings.retry, lease=4 * settings.retry
+        )
+        self.consistent_from = 0
+        """What is published begins here."""
+        self.working: Work | None = None
+        self.is_lost = lost
+        self._asks = lost and settings.copy_state and bool(place.peers)
+        self._asked_at: float = -math.inf
+        self._asked = 0
+        self._failing_since: int | None = None
+        self._corrected_at: float = -math.inf
+        self._reconciling = False
+        self._now = now
+
+    # What others see
+
+    @property
+    def state(self) -> State:
+        """The state of the node as a whole."""
+        if self.is_lost:
+            return State.FAILURE
+        if self.gate.backlog > self.settings.lag:
+            return State.STABILIZATION
+        if self._failing_since is None:
+            return State.STABLE
+        return State.STABILIZATION if self._is_correcting else State.UP_FAILURE
+
+    @property
+    def is_tentative(self) -> bool:
+        """Whether previews are out that are not corrected."""
+        return self.gate.fork is not None or not all(
+            line.is_corrected for line in self.lines.values()
+        )
+
+    @property
+    def _is_correcting(self) -> bool:
+        recently = self._now < self._corrected_at + 2 * self.settings.missed * self._beat
+        return self._reconciling or self.gate.backlog > 0 or recently
+
+    @property
+    def _beat(self) -> int:
+        return self.settings.heartbeat
+
+    def stream_state(self, stream: str) -> State:
+        """How good one output stream is, or is about to become."""
+        best = {name: self._best(name) for name in self.intakes}
+        correcting = self._failing_since is not None and self._is_correcting
+        state = output_state(self.place.outputs[stream], best, correcting)
+        return max(state, self.state)
+
+    def _best(self, stream: str) -> State:
+        best = best_state(self._states(stream))
+        if self.settings.beside and best is State.STABILIZATION:
+            # It goes on showing previews.
+            return State.UP_FAILURE
+        return best
+
+    def _states(self, stream: str) -> dict[str, State]:
+        return self.monitor.states(stream)
+
+    @property
+    def next_wake(self) -> float:
+        """When to call `wake` next, at the latest."""
+        wakes: list[float] = [self.monitor.next_wake]
+        if self.working is None and not (self.is_lost or self._reconciling):
+            wakes.append(self.gate.due(self._is_correcting))
+        if self._must_redo and not self.settings.beside:
+            wakes.append(self.stagger.next_wake)
+        return min(wakes)
+
+    # Events
+
+    def receive(self, sender: str, message: Message, now: int) -> list[Command]:
+        self._now = now
+        commands: list[Command] = []
+        match message:
+            case Feed():
+                commands += self._take_feed(sender, message, now)
+            case Vitals():
+                commands += self._take_vitals(sender, message, now)
+            case StateReply():
+                commands += self._install(message, now)
+            case _ if self.is_lost:
+                return []
+            case Subscribe():
+                line = self.lines.get(message.stream)
+                commands += line.subscribe(sender, message) if line else []
+            case Unsubscribe():
+                line = self.lines.get(message.stream)
+                if line is not None:
+                    line.unsubscribe(sender, message)
+            case Recalculate():
+                line = self.lines.get(message.stream)
+                commands += line.repeat(sender, message) if line else []
+            case Heartbeat():
+                commands.append(self._answer(sender, message))
+            case StateRequest():
+                commands += self._offer_state(sender)
+            case AuthRequest() | AuthGrant() | AuthReject() | AuthRelease():
+                commands += self.stagger.take(
+                    sender,
+                    message,
+                    now,
+                    needs=self._must_redo,
+                    reconciling=self._reconciling,
+                )
+        return commands + self._go_on(now)
+
+    def wake(self, now: int) -> list[Command]:
+        if now - self._now > (self.settings.missed + 1) * self._beat:
+            # We were not running: what seems missing may be waiting at our door.
+            self.gate.excuse(now + self.gate.size)
+        self._now = now
+        commands: list[Command] = []
+        if self._asks and now >= self._asked_at + self.settings.retry:
+            peer = self.place.peers[self._asked % len(self.place.peers)]
+            self._asked, self._asked_at = self._asked + 1, now
+            commands.append(Send(peer, StateRequest()))
+        if now >= self.monitor.next_wake:
+            commands += self.monitor.wake(now, self._acks())
+            commands += self._read_on(now)
+        return commands + self._go_on(now)
+
+    def _acks(self) -> dict[str, int]:
+        if self.is_lost:
+            return {}
+        return dict.fromkeys(self.intakes, self.gate.kept * self.gate.size)
+
+    def finished(self, work: Work, outputs: Mapping[str, Sequence[Row]], now: int) -> list[Command]:
+        """The work is done; `outputs` are the rows of each output stream."""
+        if work is not self.working:
+            return []
+        self._now = now
+        self.working = None
+        bucket = work.bucket
+        commands: list[Command] = []
+        if work.tentative:
+            self.gate.fork_done()
+        else:
+            self.gate.base_done()
+            if self.is_tentative:
+                self._corrected_at = now
+        for name, line in self.lines.items():
+            segment = Segment(bucket.start, bucket.end, tuple(outputs[name]))
+            if not work.tentative:
+                if bucket.start >= self.consistent_from:
+                    commands += line.publish(segment)
+            elif self.stream_state(name) is not State.FAILURE:
+                commands += line.preview(segment)
+        return commands + self._go_on(now)
+
+    def saved(self, bucket: int, now: int) -> list[Command]:
+        """The state of the base before this bucket is safe."""
+        self.gate.forget(bucket)
+        return self._go_on(now)
+
+    def restarted(self, bucket: int, now: int) -> list[Command]:
+        """The stage has lost what it did since its state was safe, before this bucket."""
+        self.working = None
+        self.gate.rewind(bucket)
+        return self._go_on(now)
+
+    # Input
+
+    def _take_feed(self, sender: str, feed: Feed, now: int) -> list[Command]:
+        intake = self.intakes.get(feed.stream)
+        if intake is None:
+            return []
+        news, sends = intake.take(sender, feed, now)
+        commands: list[Command] = list(sends)
+        for item in news:
+            self._take_item(feed.stream, item, now)
+        if sends or any(isinstance(item, RecDone | Gap) for item in news):
+            commands += self._read_on(now)
+        return commands
+
+    def _take_item(self, stream: str, item: Item, now: int) -> None:
+        if isinstance(item, Stable):
+            self.gate.take(stream, item.segment, now)
+        elif isinstance(item, Preview):
+            self.gate.preview(stream, item.segment, now)
+
+    def _take_vitals(self, sender: str, vitals: Vitals, now: int) -> list[Command]:
+        changed = self.monitor.take(sender, vitals)
+        commands: list[Command] = []
+        for stream, progress in vitals.streams.items():
+            if stream in self.intakes:
+                commands += self.intakes[stream].check(sender, progress, now)
+        if changed:
+            commands += self._read_on(now)
+        return commands
+
+    def _read_on(self, now: int) -> list[Command]:
+        if self._asks:
+            return []
+        commands: list[Command] = []
+        failing_for = 0 if self._failing_since is None else now - self._failing_since
+        for stream, intake in self.intakes.items():
+            states = self._states(stream)
+            gap = intake.gap(states)
+            if gap is not None and self._may_skip:
+                commands += self._jump(-(-gap // self.gate.size), now)
+            seen = demote(states, failing_for, self.settings.long_failure, intake.caught_up)
+            commands += intake.read_on(seen, self.monitor.ends(stream), now)
+        return commands
+
+    # Work
+
+    def _go_on(self, now: int) -> list[Command]:
+        """Whatever there is to do next."""
+        commands = self._make_room(now)
+        gate = self.gate
+        if self.is_lost:
+            self._return_when_consistent()
+        if gate.fork is not None and gate.base >= gate.fork:
+            gate.join()
+            commands.append(Drop())
+            if self.working is not None and self.working.tentative:
+                self.working = None
+        if self._failing_since is not None and not self.is_tentative and not gate.backlog:
+            self._failing_since = None
+        if (self._reconciling or self.stagger.granted) and not (self._must_redo or self.working):
+            self._reconciling = False
+            commands += self.stagger.finish(now)
+        commands += self._ask_to_redo(now)
+        if self.working is None:
+            commands += self._choose_work(now)
+        return commands
+
+    @property
+    def _must_redo(self) -> bool:
+        return self.gate.fork is not None and self.gate.backlog > 0
+
+    def _choose_work(self, now: int) -> list[Command]:
+        gate = self.gate
+        is_due = not self.is_lost and now >= gate.due(self._is_correcting)
+        if gate.fork is not None and is_due and not self._reconciling:
+            return [self._work(tentative=True)]
+        if gate.backlog and not any(line.is_full for line in self.lines.values()):
+            if gate.fork is None or self.settings.beside or self._reconciling:
+                return [self._work(tentative=False)]
+            return []
+        if gate.fork is None and is_due:
+            if self._failing_since is None:
+                self._failing_since = now
+                for intake in self.intakes.values():
+                    intake.caught_up.clear()
+            return [Fork(), self._work(tentative=True)]
+        return []
+
+    def _work(self, *, tentative: bool) -> Work:
+        bucket = self.gate.next_preview() if tentative else self.gate.next_stable()
+        assert bucket is not None
+        self.working = Work(bucket, tentative)
+        return self.working
+
+    def _ask_to_redo(self, now: int) -> list[Command]:
+        """Where corrections are not made beside the fork, replicas take turns: ask a peer."""
+        if self.settings.beside or not self._must_redo:
+            return []
+        sends: list[Command] = list(self.stagger.want(now))
+        self._reconciling = self.stagger.granted
+        return sends
+
+    # Room
+
+    @property
+    def _may_skip(self) -> bool:
+        """Whether to go on without something that is kept nowhere any more."""
+        return self.place.span < math.inf and (self.is_lost or self.settings.may_skip)
+
+    def _make_room(self, now: int) -> list[Command]:
+        """Keep what waits for the base within bounds."""
+        span = self.settings.retain
+        if span == math.inf:
+            return []
+        if self.settings.may_skip:
+            return self._jump(self.gate.newest - math.ceil(span / self.gate.size), now)
+        commands: list[Command] = []
+        done = self.gate.base * self.gate.size
+        for intake in self.intakes.values():
+            if not intake.is_paused and intake.position - done >= span:
+                commands += intake.pause()
+            elif intake.is_paused and intake.position - done < span / 2:
+                intake.resume()
+                commands += self._read_on(now)
+        return commands
+
+    def _jump(self, bucket: int, now: int) -> list[Command]:
+        """Give up all before this bucket: the base begins anew and is silent until it is right."""
+        if bucket <= self.gate.base:
+            return []
+        assert self.place.span < math.inf
+        if self.working is not None and not self.working.tentative:
+            self.working = None
+        self.gate.jump(bucket, now)
+        boundary = bucket * self.gate.size
+        self.consistent_from = boundary + math.ceil(self.place.span)
+        for line in self.lines.values():
+            line.skip(self.consistent_from)
+        for intake in self.intakes.values():
+            intake.jump(boundary)
+        return [Restart(bucket)]
+
+    # Recovery
+
+    def _offer_state(self, asker: str) -> list[Command]:
+        lines = {name: tuple(line.segments.since(0)) for name, line in self.lines.items()}
+        return [CopyState(asker, StateReply(self.gate.base, self.consistent_from, None, lines))]
+
+    def _install(self, reply: StateReply, now: int) -> list[Command]:
+        if not self._asks:
+            return []
+        self._asks = False
+        self.is_lost = False
+        self.gate.jump(reply.bucket, now)
+        self.consistent_from = reply.consistent_from
+        boundary = reply.bucket * self.gate.size
+        for name, segments in reply.lines.items():
+            self.lines[name].restore(segments, boundary)
+        for intake in self.intakes.values():
+            intake.jump(boundary)
+        return [Install(reply.bucket, reply.state), *self._read_on(now)]
+
+    def _return_when_consistent(self) -> None:
+        if self._asks or self.gate.backlog or self.working:
+            return
+        if self.gate.base * self.gate.size < self.consistent_from:
+            return
+        for stream, intake in self.intakes.items():
+            ends = self.monitor.ends(stream)
+            known = [
+                ends[name]
+                for name, state in self._states(stream).items()
+                if state is not State.FAILURE
+            ]
+            if not known or intake.position < max(known) - self.gate.size:
+                return
+        self.is_lost = False
+
+    def _answer(self, asker: str, heartbeat: Heartbeat) -> Send:
+        streams = {}
+        for name, line in self.lines.items():
+            if name in heartbeat.acks:
+                line.acknowledge(asker, heartbeat.acks[name])
+            if asker in self.place.readers[name]:
+                state = self.stream_state(name)
+                streams[name] = Progress(state, line.end, *line.subscription(asker))
+        return Send(asker, Vitals(streams))

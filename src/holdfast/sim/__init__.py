@@ -1,0 +1,1 @@
+"""Drives the pure layer under faults, in virtual time, from one seed."""

@@ -1,0 +1,8 @@
+"""Those who take part in a simulation: thin shells that carry commands out in virtual time."""
+
+from holdfast.sim.parties.client import ClientParty
+from holdfast.sim.parties.node import NodeParty
+from holdfast.sim.parties.process import Process
+from holdfast.sim.parties.source import SourceParty
+
+__all__ = ["ClientParty", "NodeParty", "Process", "SourceParty"]

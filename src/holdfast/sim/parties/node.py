@@ -1,0 +1,136 @@
+"""A replica of a stage in the simulator: the node of the protocol with a stage that takes time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from holdfast.protocol.commands import Command, CopyState, Drop, Fork, Install, Restart, Work
+from holdfast.protocol.diagram import StagePlan
+from holdfast.protocol.messages import Message, Send
+from holdfast.protocol.node import Node
+from holdfast.sim.network import Network
+from holdfast.sim.operators import Stage
+from holdfast.sim.parties.process import Process
+
+__all__ = ["Cost", "NodeParty"]
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """How long a stage takes, in microseconds."""
+
+    bucket: int = 1_000
+    row: int = 20
+
+
+class NodeParty:
+    """One replica: `make(lost)` gives the node of the protocol, at the start and after a crash."""
+
+    def __init__(
+        self,
+        name: str,
+        plan: StagePlan,
+        make: Callable[[int, bool], Node],
+        process: Process,
+        network: Network,
+        *,
+        cost: Cost,
+        save_every: int = 1,
+        tamper: Callable[[Message], Message] | None = None,
+    ) -> None:
+        """`save_every`: after how many buckets the base is saved; a stage that is restarted goes on
+        from there. `tamper`: what a liar does to its messages."""
+        self.name = name
+        self.plan = plan
+        self.process = process
+        self.network = network
+        self.cost = cost
+        self.save_every = save_every
+        self.tamper = tamper
+        self.observe: Callable[[], None] = lambda: None
+        self.observe_command: Callable[[Command], None] = lambda command: None
+        self._make = make
+        self._begin(lost=False)
+
+    def _begin(self, *, lost: bool) -> None:
+        self.node = self._make(self.process.now, lost)
+        self.base = Stage(self.plan)
+        self.fork: Stage | None = None
+        self._save(0)
+        self.process.wake_at(self.process.now, self._wake)
+
+    def _save(self, bucket: int) -> None:
+        self._saved, self._saved_at = self.base.fork(), bucket
+
+    def deliver(self, sender: str, message: Message) -> None:
+        self.process.do(lambda: self._do(self.node.receive(sender, message, self.process.now)))
+
+    def crash(self) -> None:
+        """Lose everything."""
+        self.process.kill()
+
+    def restart(self) -> None:
+        self.process.start()
+        self._begin(lost=True)
+
+    def restart_stage(self) -> None:
+        """Lose the stage, but not the node: it goes on from what was saved."""
+        if not self.process.is_up:
+            return
+        self._drop_fork()
+        self.base = self._saved.fork()
+        self._do(self.node.restarted(self._saved_at, self.process.now))
+
+    def _wake(self) -> None:
+        self._do(self.node.wake(self.process.now))
+
+    def _do(self, commands: Sequence[Command]) -> None:
+        for command in commands:
+            self.observe_command(command)
+            self._carry_out(command)
+        self.observe()
+        self.process.wake_at(self.node.next_wake, self._wake)
+
+    def _carry_out(self, command: Command) -> None:
+        match command:
+            case Send():
+                self._send(command.to, command.message)
+            case Work():
+                rows = sum(map(len, command.bucket.rows.values()))
+                took = self.cost.bucket + self.cost.row * rows
+                self.process.after(took, lambda: self._finish(command))
+            case Fork():
+                self._drop_fork()
+                self.fork = self.base.fork()
+            case Drop():
+                self._drop_fork()
+            case Restart(bucket):
+                self.base.restart()
+                self._save(bucket)
+            case Install(bucket, state):
+                self.base = state
+                self._save(bucket)
+                self._do(self.node.saved(bucket, self.process.now))
+            case CopyState(to, reply):
+                self._send(to, replace(reply, state=self.base.copy()))
+
+    def _send(self, to: str, message: Message) -> None:
+        self.network.send(self.name, to, self.tamper(message) if self.tamper else message)
+
+    def _drop_fork(self) -> None:
+        if self.fork is not None:
+            self.fork.drop()
+            self.fork = None
+
+    def _finish(self, work: Work) -> None:
+        if work is not self.node.working:
+            return
+        stage = self.fork if work.tentative else self.base
+        assert stage is not None
+        bucket = work.bucket
+        outputs = stage.run(bucket.start, bucket.end, bucket.rows)
+        self._do(self.node.finished(work, outputs, self.process.now))
+        if not work.tentative and self.node.gate.base >= self._saved_at + self.save_every:
+            self._save(self.node.gate.base)
+            self._do(self.node.saved(self._saved_at, self.process.now))

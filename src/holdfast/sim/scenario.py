@@ -1,0 +1,259 @@
+"""What one seed decides: pipeline, replicas, settings, workload, faults and liars.
+
+Each of these has a stream of randomness of its own, so that leaving out a fault changes nothing
+else about the run.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Final
+
+from holdfast.errors import InvalidArgumentError
+from holdfast.protocol.diagram import Diagram, StagePlan, rewrite
+from holdfast.protocol.gates.order import Delays, Variant
+from holdfast.protocol.node import Settings
+from holdfast.sim.faults import Breakable, Fault, FaultKind, draw_faults
+from holdfast.sim.topologies import draw_topology
+
+__all__ = ["FAULTS", "POLICIES", "Options", "Reading", "Scenario", "draw_scenario"]
+
+SIZE: Final = 100_000
+HEARTBEAT: Final = 100_000
+MISSED: Final = 2
+HEADROOM: Final = 100_000
+PATIENCE: Final = 50_000
+FIRST_FAULT: Final = 500_000
+HEALED: Final = 6_000_000
+SOURCES_STOP: Final = 7_200_000
+END: Final = 9_000_000
+
+POLICIES: Final = ("switch", "order", "vote", "vote-latest", "sample", "first", "latest")
+FAULTS: Final = ("all", "none", "short", "cuts", "crashes", "frequent", "long")
+
+LINKS: Final = (FaultKind.CUT, FaultKind.ONE_WAY, FaultKind.PARTITION, FaultKind.FLAP)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What is not left to the seed."""
+
+    topology: str = "any"
+    policy: str = "switch"
+    faults: str = "all"
+
+    def __post_init__(self) -> None:
+        for name, given, known in (
+            ("policy", self.policy, POLICIES),
+            ("faults", self.faults, FAULTS),
+        ):
+            if given not in known:
+                raise InvalidArgumentError(f"{name}: is {given!r}; give one of {', '.join(known)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    time: int
+    source: str
+    key: str
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """All that happens to the system from outside."""
+
+    seed: int
+    options: Options
+    diagram: Diagram
+    plans: tuple[StagePlan, ...]
+    replicas: Mapping[str, tuple[str, ...]]
+    """The names of the replicas of each stage."""
+    settings: Mapping[str, Settings]
+    readings: tuple[Reading, ...]
+    faults: tuple[Fault, ...]
+    ahead: Mapping[str, int]
+    """How far clocks are ahead."""
+    save_every: int
+    ordered: bool
+    """Whether sources publish a bucket at the first reading after it."""
+    liars: Mapping[str, float]
+    """Replicas that lie, and how often."""
+
+    def with_faults(self, faults: Collection[Fault]) -> Scenario:
+        """The same with only these faults."""
+        return replace(self, faults=tuple(faults))
+
+    @property
+    def makers(self) -> dict[str, tuple[str, ...]]:
+        """Who publishes each stream."""
+        made: dict[str, tuple[str, ...]] = {name: (name,) for name in self.diagram.sources}
+        for plan in self.plans:
+            for output in plan.outputs:
+                made[output.stream] = self.replicas[plan.name]
+        return made
+
+
+def draw_scenario(seed: int, options: Options) -> Scenario:
+    """The scenario of a seed."""
+
+    def draws(what: str) -> Random:
+        return Random(f"{seed}/{what}")
+
+    voting = options.policy not in ("switch", "order")
+    if voting:
+        diagram = draw_topology("chain-2", draws("topology"), SIZE)
+    else:
+        diagram = draw_topology(options.topology, draws("topology"), SIZE)
+    plans = rewrite(diagram)
+    replicas = _draw_replicas(draws("replicas"), plans, options.policy)
+    settings = _draw_settings(draws("settings"), plans, options)
+    liars = _draw_liars(draws("liars"), replicas, options.policy)
+    random = draws("else")
+    scenario = Scenario(
+        seed,
+        options,
+        diagram,
+        plans,
+        replicas,
+        settings,
+        _draw_readings(draws("readings"), diagram),
+        (),
+        {
+            name: random.randrange(20_000)
+            for names in (diagram.sources, *replicas.values())
+            for name in names
+        },
+        random.choice([1, 1, 3, 8]),
+        random.random() < 0.3,
+        liars,
+    )
+    return scenario.with_faults(_draw_faults(draws("faults"), scenario))
+
+
+def _draw_replicas(
+    random: Random, plans: tuple[StagePlan, ...], policy: str
+) -> dict[str, tuple[str, ...]]:
+    counts = {plan.name: random.choice([1, 2, 2, 2, 3]) for plan in plans}
+    if policy in ("vote", "vote-latest", "sample"):
+        counts["s1"] = 4
+    elif policy in ("first", "latest"):
+        counts["s1"] = 2
+    return {
+        stage: tuple(f"{stage}/{number}" for number in range(count))
+        for stage, count in counts.items()
+    }
+
+
+def _draw_settings(
+    random: Random, plans: tuple[StagePlan, ...], options: Options
+) -> dict[str, Settings]:
+    max_delay: float = math.inf
+    if options.policy == "switch":
+        max_delay = random.choice([800_000, 1_500_000])
+    failing, correcting = Variant.PROCESS, Variant.PROCESS
+    if random.random() < 0.2:
+        failing = random.choice(list(Variant))
+        correcting = random.choice(list(Variant))
+    settings = Settings(
+        size=SIZE,
+        delays=Delays(max_delay, HEADROOM, failing, correcting, PATIENCE),
+        heartbeat=HEARTBEAT,
+        missed=MISSED,
+        long_failure=random.choice([math.inf, 1_000_000]),
+        beside=random.random() < 0.7,
+        retry=150_000,
+    )
+    return {
+        plan.name: replace(settings, copy_state=plan.span == math.inf or random.random() < 0.5)
+        for plan in plans
+    }
+
+
+def _draw_readings(random: Random, diagram: Diagram) -> tuple[Reading, ...]:
+    readings = []
+    for source in diagram.sources:
+        gap = random.choice([20_000, 40_000, 120_000])
+        time = random.randrange(gap)
+        while time < SOURCES_STOP:
+            silent = random.random() < 0.01
+            key, value = random.choice("xyz"), random.randrange(100)
+            readings.append(Reading(time, source, key, value))
+            time += 600_000 if silent else random.randrange(1, 2 * gap)
+    return tuple(sorted(readings, key=lambda reading: (reading.time, reading.source)))
+
+
+def _draw_liars(
+    random: Random, replicas: Mapping[str, tuple[str, ...]], policy: str
+) -> dict[str, float]:
+    if policy not in ("vote", "vote-latest", "sample"):
+        return {}
+    return {random.choice(replicas["s1"]): random.choice([0.1, 0.5, 1.0])}
+
+
+def _draw_faults(random: Random, scenario: Scenario) -> list[Fault]:
+    family = scenario.options.faults
+    breakable = _breakable(random, scenario)
+    if family == "none":
+        return []
+    if family == "short":
+        return _draw_short(random, scenario, breakable)
+    kinds = {
+        "cuts": LINKS,
+        "crashes": (FaultKind.CRASH, FaultKind.FREEZE, FaultKind.STAGE),
+    }.get(family, tuple(FaultKind))
+    longest = HEALED - FIRST_FAULT if family == "long" else 3_000_000
+    return draw_faults(
+        random,
+        breakable,
+        count=random.randrange(12, 30) if family == "frequent" else random.randrange(1, 9),
+        begin=FIRST_FAULT,
+        end=HEALED,
+        shortest=50_000,
+        longest=800_000 if family == "frequent" else longest,
+        kinds=kinds,
+    )
+
+
+def _draw_short(random: Random, scenario: Scenario, breakable: Breakable) -> list[Fault]:
+    """Failures one after the other, each shorter than the delay that masks it."""
+    delays = next(iter(scenario.settings.values())).delays
+    longest = 700_000 if delays.max_delay == math.inf else int(delays.max_delay) - 650_000
+    faults: list[Fault] = []
+    begin = FIRST_FAULT
+    while begin + longest < HEALED:
+        faults += draw_faults(
+            random,
+            breakable,
+            count=1,
+            begin=begin,
+            end=begin + longest,
+            shortest=min(50_000, longest),
+            longest=longest,
+            kinds=(FaultKind.CUT, FaultKind.ONE_WAY, FaultKind.PARTITION, FaultKind.FREEZE),
+        )
+        begin += longest + 1_500_000
+    return faults
+
+
+def _breakable(random: Random, scenario: Scenario) -> Breakable:
+    makers = scenario.makers
+    links = set()
+    for plan in scenario.plans:
+        for replica in scenario.replicas[plan.name]:
+            links |= {(maker, replica) for stream in plan.inputs for maker in makers[stream]}
+            links |= {(o, replica) for o in scenario.replicas[plan.name] if o < replica}
+    for stream in scenario.diagram.outputs:
+        links |= {(maker, f"client:{stream}") for maker in makers[stream]}
+    crashable = list(scenario.diagram.sources)
+    for names in scenario.replicas.values():
+        # One replica of each stage lives on, or nobody knows its state any more.
+        survivor = random.choice(names)
+        crashable += [name for name in names if name != survivor]
+    nodes = tuple(name for names in scenario.replicas.values() for name in names)
+    return Breakable(
+        tuple(sorted(links)), (*scenario.diagram.sources, *nodes), tuple(crashable), nodes
+    )

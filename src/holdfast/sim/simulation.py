@@ -1,0 +1,216 @@
+"""One run of a scenario: everybody in their places, faults applied, and all that was seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from random import Random
+from typing import Final
+
+from holdfast.protocol.client import Client, Shown
+from holdfast.protocol.commands import Command, Work
+from holdfast.protocol.diagram import StagePlan
+from holdfast.protocol.intake import Intake
+from holdfast.protocol.messages import Message, Send, Subscribe
+from holdfast.protocol.node import Node, Place
+from holdfast.protocol.source import Log, Source
+from holdfast.protocol.states import State
+from holdfast.protocol.streams import AllOf, AnyOf
+from holdfast.sim.faults import apply_faults
+from holdfast.sim.liars import tampering
+from holdfast.sim.network import Network
+from holdfast.sim.parties import ClientParty, NodeParty, Process, SourceParty
+from holdfast.sim.parties.node import Cost
+from holdfast.sim.scenario import END, HEARTBEAT, MISSED, SIZE, Reading, Scenario
+from holdfast.sim.voting import vote_intake
+from holdfast.sim.world import World
+from holdfast.tuples import Kind
+
+__all__ = ["Note", "Simulation"]
+
+Note = Callable[[int, str, str], None]
+
+LATENCY: Final = 2_000
+AUDIT_EVERY: Final = 300_000
+
+
+class Simulation:
+    """The parties of a scenario. An auditor reads every stream of every replica, over links that
+    never fail, so that the stable line of each can be checked."""
+
+    def __init__(self, scenario: Scenario, note: Note | None = None) -> None:
+        """`note` is told of all that a person would like to know: when, about whom, what."""
+        self.scenario = scenario
+        self._note = note
+        self.world = World()
+        self.network = Network(
+            self.world, Random(f"{scenario.seed}/network"), LATENCY, LATENCY, self._deliver
+        )
+        self.states: list[tuple[int, str, State]] = []
+        """When each node came into which state."""
+        self.most_buffered = 0
+        """The most buckets that a gate held at any time."""
+        self.sources = {name: self._source(name) for name in scenario.diagram.sources}
+        self.nodes = {
+            name: self._node(plan, name)
+            for plan in scenario.plans
+            for name in scenario.replicas[plan.name]
+        }
+        self.clients = {
+            stream: self._client(f"client:{stream}", stream, scenario.makers[stream])
+            for stream in scenario.diagram.outputs
+        }
+        self.auditors = {
+            (name, output.stream): self._client(
+                f"audit:{name}:{output.stream}", output.stream, (name,), AUDIT_EVERY
+            )
+            for plan in scenario.plans
+            for name in scenario.replicas[plan.name]
+            for output in plan.outputs
+        }
+        self._parties: dict[str, SourceParty | NodeParty | ClientParty] = {
+            **self.sources,
+            **self.nodes,
+            **{party.name: party for party in (*self.clients.values(), *self.auditors.values())},
+        }
+        everybody = [*self.sources, *self.nodes, *(c.name for c in self.clients.values())]
+        apply_faults(scenario.faults, self.world, self.network, self.nodes, self.sources, everybody)
+        if note is not None:
+            self._take_notes(note)
+        for reading in scenario.readings:
+            self.world.at(reading.time, partial(self._read, reading))
+
+    def _take_notes(self, note: Note) -> None:
+        for fault in self.scenario.faults:
+            who = ", ".join(fault.targets)
+            self.world.at(
+                fault.start, partial(note, fault.start, who, f"{fault.kind.value} begins")
+            )
+            self.world.at(fault.end, partial(note, fault.end, who, f"{fault.kind.value} ends"))
+        for client in self.clients.values():
+            client.observe = partial(self._note_shown, note, client.name)
+        for node in self.nodes.values():
+            node.observe_command = partial(self._note_command, note, node.name)
+
+    def _note_shown(self, note: Note, name: str, shown: Shown) -> None:
+        rows = f" {len(shown.rows)} rows" if shown.kind in (Kind.INSERT, Kind.TENTATIVE) else ""
+        note(self.world.now, name, f"{shown.kind.name}{rows} to {shown.boundary / 1e6:.1f} s")
+
+    def _note_command(self, note: Note, name: str, command: Command) -> None:
+        match command:
+            case Work(bucket, tentative):
+                what = f"{'fork' if tentative else 'base'} processes bucket {bucket.number}"
+            case Send(to, Subscribe() as asked):
+                what = f"reads {asked.stream} of {to} from {asked.after / 1e6:.1f} s on"
+                what += "" if asked.previews else ", for corrections"
+            case Send():
+                return
+            case _:
+                what = type(command).__name__.lower()
+        note(self.world.now, name, what)
+
+    def run(self) -> Simulation:
+        self.world.run(END)
+        return self
+
+    def _deliver(self, sender: str, receiver: str, message: Message) -> None:
+        self._parties[receiver].deliver(sender, message)
+
+    def _read(self, reading: Reading) -> None:
+        self.sources[reading.source].read(reading.key, reading.value)
+
+    def _process(self, name: str) -> Process:
+        return Process(self.world, self.scenario.ahead.get(name, 0))
+
+    def _readers(self, stream: str) -> tuple[str, ...]:
+        readers = [
+            name
+            for plan in self.scenario.plans
+            if stream in plan.inputs
+            for name in self.scenario.replicas[plan.name]
+        ]
+        if stream in self.scenario.diagram.outputs:
+            readers.append(f"client:{stream}")
+        return tuple(readers)
+
+    def _source(self, name: str) -> SourceParty:
+        def make(log: Sequence[Log]) -> Source:
+            return Source(
+                name,
+                self._readers(name),
+                interval=SIZE,
+                ordered=self.scenario.ordered,
+                log=log,
+            )
+
+        return SourceParty(name, make, self._process(name), self.network)
+
+    def _node(self, plan: StagePlan, name: str) -> NodeParty:
+        scenario = self.scenario
+        settings = scenario.settings[plan.name]
+        place = Place(
+            name,
+            tuple(peer for peer in scenario.replicas[plan.name] if peer != name),
+            {stream: scenario.makers[stream] for stream in plan.inputs},
+            {
+                output.stream: AllOf(
+                    tuple(AnyOf(tuple(sorted(need))) for need in sorted(output.needs, key=sorted))
+                )
+                for output in plan.outputs
+            },
+            {
+                output.stream: (*self._readers(output.stream), f"audit:{name}:{output.stream}")
+                for output in plan.outputs
+            },
+            span=plan.span,
+        )
+
+        def make(now: int, lost: bool) -> Node:
+            return Node(place, settings, now, lost=lost, intakes=self._intakes(plan))
+
+        party = NodeParty(
+            name,
+            plan,
+            make,
+            self._process(name),
+            self.network,
+            cost=Cost(),
+            save_every=scenario.save_every,
+            tamper=tampering(scenario, name),
+        )
+        party.observe = self._observer(party)
+        return party
+
+    def _intakes(self, plan: StagePlan) -> dict[str, Intake]:
+        if self.scenario.options.policy in ("switch", "order"):
+            return {}
+        makers = self.scenario.makers
+        return {
+            stream: vote_intake(self.scenario.options.policy, stream, makers[stream])
+            for stream in plan.inputs
+            if stream not in self.scenario.diagram.sources
+        }
+
+    def _observer(self, party: NodeParty) -> Callable[[], None]:
+        last: list[State] = []
+
+        def observe() -> None:
+            state = party.node.state
+            self.most_buffered = max(self.most_buffered, party.node.gate.buffered)
+            if not last or last[0] is not state:
+                last[:] = [state]
+                self.states.append((self.world.now, party.name, state))
+                if self._note is not None:
+                    self._note(self.world.now, party.name, state.name)
+
+        return observe
+
+    def _client(
+        self, name: str, stream: str, replicas: Sequence[str], heartbeat: int = HEARTBEAT
+    ) -> ClientParty:
+        client = Client(stream, replicas, heartbeat=heartbeat, missed=MISSED)
+        return ClientParty(name, client, self._process(name), self.network)
+
+    def shown_to(self, stream: str) -> list[tuple[int, Shown]]:
+        """What the client of a stream was shown, and when."""
+        return self.clients[stream].shown
