@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import traceback
+from collections.abc import Mapping
 from enum import IntEnum
 from pathlib import Path
 from typing import Annotated, NoReturn
@@ -16,7 +17,7 @@ import typer
 from rich.console import Console
 
 from holdfast import __version__
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, InvalidArgumentError
 
 __all__ = ["ExitCode", "app", "main"]
 
@@ -105,13 +106,89 @@ def shadow(
     from holdfast.shadow.trial import print_report, try_out
 
     if picture is not None:
-        from holdfast.shadow.picture import check_picture, draw_shadow
+        from holdfast.pictures import check_picture
+        from holdfast.shadow.picture import draw_shadow
 
         check_picture(picture)
     tried = try_out(file, column, last, approximate, aggregate)
     print_report(tried.report(), Console())
     if picture is not None:
         print(f"picture: {draw_shadow(tried, picture)}")
+
+
+@app.command()
+def sim(
+    seeds: Annotated[
+        int | None, typer.Option(help="How many seeds to run.", show_default="1000")
+    ] = None,
+    first_seed: Annotated[int, typer.Option(help="The first of them.")] = 0,
+    seed: Annotated[
+        int | None, typer.Option(help="Run only this one, and tell what happens in it.")
+    ] = None,
+    topology: Annotated[
+        str,
+        typer.Option(
+            help="any, chain-1, chain-2, chain-3, chain-4, window, join, mixed, diamond or "
+            "last-rows."
+        ),
+    ] = "any",
+    policy: Annotated[
+        str, typer.Option(help="switch, order, vote, vote-latest, sample, first or latest.")
+    ] = "switch",
+    faults: Annotated[
+        str, typer.Option(help="all, none, short, cuts, crashes, frequent or long.")
+    ] = "all",
+    keep: Annotated[
+        str | None,
+        typer.Option(help="With --seed: only these of its faults, by number: 0,3 or none."),
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(help="On so many processes.", show_default="the cores there are")
+    ] = None,
+    shrink: Annotated[
+        bool, typer.Option("--shrink", help="Look for a smaller schedule of what failed.")
+    ] = False,
+    trace: Annotated[
+        Path | None, typer.Option(help="With --seed: write every event into this file.")
+    ] = None,
+    picture: Annotated[
+        Path | None,
+        typer.Option(help="Draw the run of --seed, or the first that failed, as .png or .svg."),
+    ] = None,
+) -> None:
+    """Break a simulated pipeline in a thousand ways, and see that what it says stays right."""
+    from holdfast.campaign.many import run_many
+    from holdfast.campaign.one import run_one
+    from holdfast.campaign.replay import Replay, parse_keep
+    from holdfast.sim.scenario import Options
+
+    _check_together(seed is not None, {"--keep": keep, "--trace": trace}, {"--seeds": seeds})
+    if picture is not None:
+        from holdfast.pictures import check_picture
+
+        check_picture(picture)
+    console, options = Console(), Options(topology, policy, faults)
+    if seed is None:
+        numbers = range(first_seed, first_seed + (1000 if seeds is None else seeds))
+        right = run_many(
+            console, options, numbers, workers=workers, shrinking=shrink, picture=picture
+        )
+    else:
+        replay = Replay(seed, options, None if keep is None else parse_keep(keep))
+        right = run_one(console, replay, trace=trace, shrinking=shrink, picture=picture)
+    if not right:
+        raise typer.Exit(ExitCode.ERROR)
+
+
+def _check_together(
+    one: bool, only_with_one: Mapping[str, object], only_with_many: Mapping[str, object]
+) -> None:
+    for name, given in (only_with_many if one else only_with_one).items():
+        if given is not None:
+            remedy = "leave out one of them" if one else "give it too"
+            raise InvalidArgumentError(
+                f"{name}: does not go {'with' if one else 'without'} --seed; {remedy}"
+            )
 
 
 def main() -> NoReturn:

@@ -7,9 +7,9 @@ on all replicas; what is out of place is left, and what was lost is noticed and 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Protocol
 
 from holdfast.protocol.messages import (
     Feed,
@@ -27,7 +27,7 @@ from holdfast.protocol.messages import (
 from holdfast.protocol.states import State
 from holdfast.protocol.switching import Choice, choose
 
-__all__ = ["Intake", "SwitchIntake"]
+__all__ = ["Intake", "Subscription", "SwitchIntake"]
 
 
 class Intake(Protocol):
@@ -53,20 +53,51 @@ class Intake(Protocol):
     def resume(self) -> None:
         """Read again, from `read_on` on."""
 
-    def gap(self, states: Mapping[str, State]) -> int | None:
-        """Where the stream goes on if no replica has what comes next; None while one may."""
+    def gap(self, states: Mapping[str, State], *, hasty: bool = False) -> int | None:
+        """Where the stream goes on if no replica has what comes next; None while one may.
+
+        `hasty`: do not wait for those that cannot be reached."""
 
     def jump(self, boundary: int) -> None:
         """Give up what is before the boundary."""
 
 
+OVERTAKEN: Final = 256
+"""So many messages may overtake one before it is taken for lost."""
+
+
 @dataclass(slots=True)
-class _Subscription:
+class Subscription:
+    """A feed from one replica, as its reader knows it."""
+
     number: int
     asked: int
     """When it was asked for."""
     expected: int = 0
     """The number of the next message."""
+    due: int = 0
+    """How many had been sent when the replica last said so: by now they have arrived, or never."""
+
+    early: dict[int, Feed] = field(default_factory=dict)
+    """Messages that have overtaken others."""
+
+    def take(self, feed: Feed) -> Iterator[Item]:
+        """The items of a message, and of those that had overtaken it, each once and in order."""
+        if feed.subscription == self.number and feed.number >= self.expected:
+            self.early[feed.number] = feed
+            if len(self.early) > OVERTAKEN:
+                self.early.clear()
+        while (following := self.early.pop(self.expected, None)) is not None:
+            self.expected += 1
+            yield from following.items
+
+    def is_lost(self, progress: Progress, now: int, grace: int) -> bool:
+        """Whether the replica's word shows that a message was lost, theirs or ours."""
+        if progress.subscription != self.number:
+            return now >= self.asked + grace
+        missing = self.expected < self.due
+        self.due = progress.sent
+        return missing
 
 
 class SwitchIntake:
@@ -83,11 +114,12 @@ class SwitchIntake:
         """Up to where the stable line has been read."""
         self.shown = position
         """Up to where previews have been read that nothing has withdrawn; the position if none."""
+        self._has_previews = False
         self.choice = Choice(self.replicas[0])
         self.caught_up: set[str] = set()
         """Replicas that have said, since the failure began, that all is corrected."""
         self.is_paused = False
-        self._subscriptions: dict[str, _Subscription] = {}
+        self._subscriptions: dict[str, Subscription] = {}
         self._too_new: dict[str, int] = {}
         """Replicas that keep the stream only from a place beyond ours."""
         self._done: set[str] = set()
@@ -123,7 +155,7 @@ class SwitchIntake:
     def _subscribe(self, name: str, now: int) -> Send:
         # Numbers grow over a restart too, for the clock does.
         self._latest = max(self._latest + 1, now)
-        self._subscriptions[name] = _Subscription(self._latest, now)
+        self._subscriptions[name] = Subscription(self._latest, now)
         previews = name == self.choice.current
         ask = Subscribe(self.stream, self._latest, self.position, self.shown, previews)
         return Send(name, ask)
@@ -142,26 +174,19 @@ class SwitchIntake:
 
     def check(self, replica: str, progress: Progress, now: int) -> list[Send]:
         self._done.discard(replica)
+        self._too_new[replica] = progress.start
         subscription = self._subscriptions.get(replica)
-        if subscription is None or now < subscription.asked + self.grace:
-            return []
-        same = progress.subscription == subscription.number
-        if same and progress.sent <= subscription.expected:
+        if subscription is None or not subscription.is_lost(progress, now, self.grace):
             return []
         return [self._subscribe(replica, now)]
 
     def take(self, replica: str, feed: Feed, now: int) -> tuple[list[Item], list[Send]]:
         subscription = self._subscriptions.get(replica)
-        if subscription is None or subscription.number != feed.subscription:
+        if subscription is None:
             return [], []
-        if feed.number < subscription.expected:
-            return [], []
-        if feed.number > subscription.expected:
-            return [], [self._subscribe(replica, now)]
-        subscription.expected += 1
         news: list[Item] = []
         sends: list[Send] = []
-        for item in feed.items:
+        for item in subscription.take(feed):
             if isinstance(item, Gap):
                 if item.start > self.position:
                     self._too_new[replica] = item.start
@@ -169,7 +194,8 @@ class SwitchIntake:
                     break
             elif isinstance(item, RecDone):
                 sends += self._cut_over(replica, now)
-                news.append(item)
+                if not self._has_previews:
+                    news.append(item)
             else:
                 news += self._read(replica, item)
         return news, sends
@@ -179,7 +205,8 @@ class SwitchIntake:
             segment = item.segment.after(self.position)
             if segment.start > self.position or segment.end <= self.position:
                 return []
-            withdrawn: list[Item] = [Undo(self.position)] if self.shown > self.position else []
+            withdrawn: list[Item] = [Undo(self.position)] if self._has_previews else []
+            self._has_previews = False
             self.position = self.shown = segment.end
             return [*withdrawn, Stable(segment)]
         if not isinstance(item, Preview) or replica != self.choice.current:
@@ -189,6 +216,7 @@ class SwitchIntake:
         if segment.end <= self.shown or segment.end <= self.position:
             return []
         self.shown = segment.end
+        self._has_previews = True
         return [Preview(segment)]
 
     def _cut_over(self, replica: str, now: int) -> list[Send]:
@@ -202,12 +230,11 @@ class SwitchIntake:
         sends = [self._unsubscribe(left)] if left in self._subscriptions else []
         return [*sends, self._subscribe(replica, now)]
 
-    def gap(self, states: Mapping[str, State]) -> int | None:
-        """Where the stream goes on if no replica has what comes next; None while one may."""
+    def gap(self, states: Mapping[str, State], *, hasty: bool = False) -> int | None:
         starts = [
             self._too_new.get(name, 0)
             for name, state in states.items()
-            if state is not State.FAILURE
+            if state is not State.FAILURE or not hasty
         ]
         if not starts or min(starts) <= self.position:
             return None

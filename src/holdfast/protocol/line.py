@@ -63,8 +63,8 @@ class _Reader:
     shown: int
     """Up to where it was shown previews that have not been withdrawn; its position if none."""
     previews: bool
-    owed: bool
-    """Whether it waits for a REC_DONE."""
+    owed: int | None
+    """It waits for a REC_DONE: everything it was shown, here or elsewhere, ends there."""
     sent: int = 0
 
 
@@ -157,7 +157,7 @@ class Line:
         if reader not in self._acks or (known and known.subscription >= asked.subscription):
             return []
         self._readers[reader] = _Reader(
-            asked.subscription, asked.after, asked.shown, asked.previews, owed=True
+            asked.subscription, asked.after, asked.shown, asked.previews, owed=asked.shown
         )
         return self._tell(reader)
 
@@ -200,15 +200,15 @@ class Line:
                 items.append(Undo(reader.position))
             items.append(Stable(segment))
             reader.position = reader.shown = segment.end
-        if reader.owed and self.is_corrected and reader.position >= self.end:
+        if reader.owed is not None and self.is_corrected and self.end >= reader.owed:
             items.append(RecDone())
-            reader.owed = False
+            reader.owed = None
         if reader.previews:
             for preview in self._previews:
                 if preview.end > max(reader.shown, reader.position):
                     items.append(Preview(preview.after(reader.position)))
                     reader.shown = preview.end
-                    reader.owed = True
+                    reader.owed = max(preview.end, reader.owed or 0)
         if not items:
             return []
         feed = Feed(self.stream, reader.subscription, reader.sent, tuple(items))

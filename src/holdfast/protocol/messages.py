@@ -131,6 +131,8 @@ class Progress:
     state: State
     end: int
     """Its stable boundary."""
+    start: int = 0
+    """What was before this is kept no longer."""
     subscription: int = -1
     """The asker's subscription, -1 if there is none, and how many messages it was sent."""
     sent: int = 0

@@ -14,6 +14,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from holdfast.errors import InvalidArgumentError
 from holdfast.protocol.commands import (
     Command,
     CopyState,
@@ -81,6 +82,13 @@ class Settings:
     """Beyond that, whether to give up the oldest corrections, or to make the sources wait."""
     copy_state: bool = True
     """Whether a replica that has lost its state asks a peer for it, or converges."""
+
+    def __post_init__(self) -> None:
+        if self.may_skip and self.retain <= self.delays.max_delay:
+            raise InvalidArgumentError(
+                f"retain: is {self.retain} with max_delay {self.delays.max_delay}; keep more than "
+                "that, or rows are given up before they are missed"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +217,8 @@ class Node:
                 commands += self._take_feed(sender, message, now)
             case Vitals():
                 commands += self._take_vitals(sender, message, now)
+                if not (commands or self.is_lost):
+                    return []
             case StateReply():
                 commands += self._install(message, now)
             case _ if self.is_lost:
@@ -224,7 +234,10 @@ class Node:
                 line = self.lines.get(message.stream)
                 commands += line.repeat(sender, message) if line else []
             case Heartbeat():
+                was_full = self._is_full
                 commands.append(self._answer(sender, message))
+                if not was_full:
+                    return commands
             case StateRequest():
                 commands += self._offer_state(sender)
             case AuthRequest() | AuthGrant() | AuthReject() | AuthRelease():
@@ -274,7 +287,7 @@ class Node:
         for name, line in self.lines.items():
             segment = Segment(bucket.start, bucket.end, tuple(outputs[name]))
             if not work.tentative:
-                if bucket.start >= self.consistent_from:
+                if not self.is_lost and bucket.start >= self.consistent_from:
                     commands += line.publish(segment)
             elif self.stream_state(name) is not State.FAILURE:
                 commands += line.preview(segment)
@@ -328,7 +341,7 @@ class Node:
         failing_for = 0 if self._failing_since is None else now - self._failing_since
         for stream, intake in self.intakes.items():
             states = self._states(stream)
-            gap = intake.gap(states)
+            gap = intake.gap(states, hasty=self.is_lost)
             if gap is not None and self._may_skip:
                 commands += self._jump(-(-gap // self.gate.size), now)
             seen = demote(states, failing_for, self.settings.long_failure, intake.caught_up)
@@ -343,7 +356,7 @@ class Node:
         gate = self.gate
         if self.is_lost:
             self._return_when_consistent()
-        if gate.fork is not None and gate.base >= gate.fork:
+        if self._has_caught_up:
             gate.join()
             commands.append(Drop())
             if self.working is not None and self.working.tentative:
@@ -359,6 +372,14 @@ class Node:
         return commands
 
     @property
+    def _has_caught_up(self) -> bool:
+        """Whether the base has done all that the fork has."""
+        base, fork = self.gate.base, self.gate.fork
+        if fork is None or base != fork:
+            return fork is not None and base > fork
+        return self.working is None or not self.working.tentative
+
+    @property
     def _must_redo(self) -> bool:
         return self.gate.fork is not None and self.gate.backlog > 0
 
@@ -367,7 +388,7 @@ class Node:
         is_due = not self.is_lost and now >= gate.due(self._is_correcting)
         if gate.fork is not None and is_due and not self._reconciling:
             return [self._work(tentative=True)]
-        if gate.backlog and not any(line.is_full for line in self.lines.values()):
+        if gate.backlog and not self._is_full:
             if gate.fork is None or self.settings.beside or self._reconciling:
                 return [self._work(tentative=False)]
             return []
@@ -396,6 +417,10 @@ class Node:
     # Room
 
     @property
+    def _is_full(self) -> bool:
+        return not self.is_lost and any(line.is_full for line in self.lines.values())
+
+    @property
     def _may_skip(self) -> bool:
         """Whether to go on without something that is kept nowhere any more."""
         return self.place.span < math.inf and (self.is_lost or self.settings.may_skip)
@@ -422,7 +447,12 @@ class Node:
         if bucket <= self.gate.base:
             return []
         assert self.place.span < math.inf
-        if self.working is not None and not self.working.tentative:
+        commands: list[Command] = [Restart(bucket)]
+        outrun = self.gate.fork is not None and self.gate.fork < bucket
+        if outrun:
+            self.gate.join()
+            commands.append(Drop())
+        if self.working is not None and (outrun or not self.working.tentative):
             self.working = None
         self.gate.jump(bucket, now)
         boundary = bucket * self.gate.size
@@ -431,7 +461,7 @@ class Node:
             line.skip(self.consistent_from)
         for intake in self.intakes.values():
             intake.jump(boundary)
-        return [Restart(bucket)]
+        return commands
 
     # Recovery
 
@@ -468,6 +498,8 @@ class Node:
             if not known or intake.position < max(known) - self.gate.size:
                 return
         self.is_lost = False
+        for line in self.lines.values():
+            line.skip(self.gate.base * self.gate.size)
 
     def _answer(self, asker: str, heartbeat: Heartbeat) -> Send:
         streams = {}
@@ -476,5 +508,7 @@ class Node:
                 line.acknowledge(asker, heartbeat.acks[name])
             if asker in self.place.readers[name]:
                 state = self.stream_state(name)
-                streams[name] = Progress(state, line.end, *line.subscription(asker))
+                streams[name] = Progress(
+                    state, line.end, line.dropped_before, *line.subscription(asker)
+                )
         return Send(asker, Vitals(streams))

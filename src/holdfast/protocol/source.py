@@ -113,6 +113,8 @@ class Source:
                 if self.stream in message.acks:
                     self.line.acknowledge(sender, message.acks[self.stream])
                 subscription, sent = self.line.subscription(sender)
-                progress = Progress(State.STABLE, self.line.end, subscription, sent)
+                progress = Progress(
+                    State.STABLE, self.line.end, self.line.dropped_before, subscription, sent
+                )
                 return [Send(sender, Vitals({self.stream: progress}))]
         return []

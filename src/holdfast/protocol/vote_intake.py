@@ -6,10 +6,13 @@ a bucket goes through; the rows wait here. Nothing tentative passes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from holdfast.protocol.gates.gate import Accuse, Command, Copy, Gate, Giveup, Redo, Release, Taint
+from holdfast.protocol.gates.sample import Sample
+from holdfast.protocol.intake import Subscription
 from holdfast.protocol.messages import (
     Again,
     Feed,
@@ -25,7 +28,10 @@ from holdfast.protocol.messages import (
 from holdfast.protocol.states import State
 from holdfast.tuples import Segment, digest
 
-__all__ = ["VoteIntake"]
+__all__ = ["Findings", "VoteIntake"]
+
+AT_ONCE: Final = 8
+"""So many buckets are asked for again with each heartbeat, if the answer was lost."""
 
 
 @dataclass(slots=True)
@@ -34,10 +40,9 @@ class _Source:
 
     bucket: int = 0
     """The next one to read."""
-    subscription: int | None = None
-    asked: int = 0
-    expected: int = 0
-    unusable_before: int = 0
+    start: int = 0
+    """What was before this it keeps no longer."""
+    subscription: Subscription | None = None
 
 
 @dataclass(slots=True)
@@ -51,21 +56,35 @@ class Findings:
 
 
 class VoteIntake:
-    """Reads one stream from all its replicas; `gate` says what goes through."""
+    """Reads one stream from all its replicas; `make(first)` gives the gate that says what goes
+    through from that bucket on."""
 
-    def __init__(self, stream: str, gate: Gate, replicas: tuple[str, ...], *, size: int) -> None:
+    def __init__(
+        self,
+        stream: str,
+        make: Callable[[int], Gate],
+        replicas: Sequence[str],
+        *,
+        size: int,
+        grace: int,
+    ) -> None:
+        """`size`: of the stream's buckets. `grace`: how long a subscription may take to show before
+        it is taken for lost."""
         self.stream = stream
-        self.gate = gate
+        self.gate = make(0)
         self.size = size
+        self.grace = grace
         self.position = 0
         self.caught_up: set[str] = set()
         self.is_paused = False
         self.findings = Findings()
-        self.grace = 0
+        self._make = make
         self._sources = {name: _Source() for name in replicas}
         self._rows: dict[tuple[int, bytes], Segment] = {}
-        self._attempts: dict[int, int] = {}
         self._latest = -1
+        self._trusted: str | None = None
+        self._redos: dict[int, Recalculate] = {}
+        """What was to be calculated again and is not settled."""
 
     @property
     def held(self) -> int:
@@ -73,13 +92,27 @@ class VoteIntake:
         return len(self._rows)
 
     def read_on(self, states: Mapping[str, State], ends: Mapping[str, int], now: int) -> list[Send]:
-        sends: list[Send] = []
-        for name, source in self._sources.items():
-            if self.is_paused or states[name] is State.FAILURE or not self._has_room(name):
-                continue
-            if source.subscription is None:
-                sends.append(self._subscribe(name, now))
-        return sends
+        for name, state in states.items():
+            if state is State.FAILURE and isinstance(self.gate, Sample):
+                self.gate.fail(name)
+        sends = self._follow_trust()
+        if self.is_paused:
+            return sends
+        return sends + [
+            self._subscribe(name, now)
+            for name, source in self._sources.items()
+            if source.subscription is None
+            and states[name] is not State.FAILURE
+            and self._has_room(name)
+        ]
+
+    def _follow_trust(self) -> list[Send]:
+        """Another replica is trusted now: read it anew from where nothing has been released."""
+        if not isinstance(self.gate, Sample) or self.gate.trusted == self._trusted:
+            return []
+        self._trusted = self.gate.trusted
+        self._sources[self._trusted].bucket = self.gate.next
+        return self._unsubscribe(self._trusted)
 
     def _has_room(self, name: str) -> bool:
         wanted = self.gate.wants(name)
@@ -87,51 +120,47 @@ class VoteIntake:
 
     def _subscribe(self, name: str, now: int) -> Send:
         source = self._sources[name]
-        wanted = self.gate.wants(name)
+        source.bucket = max(source.bucket, self.gate.wants(name).start)
         self._latest = max(self._latest + 1, now)
-        source.bucket = max(source.bucket, wanted.start) if wanted else source.bucket
-        source.subscription, source.expected, source.asked = self._latest, 0, now
+        source.subscription = Subscription(self._latest, now)
         place = source.bucket * self.size
         return Send(name, Subscribe(self.stream, self._latest, place, place, previews=False))
 
     def _unsubscribe(self, name: str) -> list[Send]:
-        source = self._sources[name]
-        if source.subscription is None:
-            return []
-        left, source.subscription = source.subscription, None
-        return [Send(name, Unsubscribe(self.stream, left))]
+        left, self._sources[name].subscription = self._sources[name].subscription, None
+        return [] if left is None else [Send(name, Unsubscribe(self.stream, left.number))]
 
     def check(self, replica: str, progress: Progress, now: int) -> list[Send]:
-        source = self._sources.get(replica)
-        if source is None or source.subscription is None or now < source.asked + self.grace:
-            return []
-        same = progress.subscription == source.subscription
-        if same and progress.sent <= source.expected:
-            return []
-        return [self._subscribe(replica, now)]
+        source = self._sources[replica]
+        source.start = progress.start
+        lacking = [ask for ask in self._redos.values() if self._lacks(replica, ask)]
+        sends = [Send(replica, ask) for ask in lacking[:AT_ONCE]]
+        subscription = source.subscription
+        if subscription is None or not subscription.is_lost(progress, now, self.grace):
+            return sends
+        return [*sends, self._subscribe(replica, now)]
+
+    def _lacks(self, replica: str, asked: Recalculate) -> bool:
+        return asked.start // self.size in self.gate.wants(replica)
 
     def take(self, replica: str, feed: Feed, now: int) -> tuple[list[Item], list[Send]]:
         source = self._sources.get(replica)
-        if source is None or source.subscription != feed.subscription:
+        subscription = None if source is None else source.subscription
+        if source is None or subscription is None:
             return [], []
-        if feed.number < source.expected:
-            return [], []
-        if feed.number > source.expected:
-            return [], [self._subscribe(replica, now)]
-        source.expected += 1
         news: list[Item] = []
         sends: list[Send] = []
-        for item in feed.items:
-            if isinstance(item, Stable | Again):
-                if not self._has_room(replica) and isinstance(item, Stable):
+        for item in subscription.take(feed):
+            if isinstance(item, Gap):
+                source.bucket = max(source.bucket, -(-item.start // self.size))
+            elif isinstance(item, Stable | Again):
+                if isinstance(item, Stable) and not self._has_room(replica):
                     sends += self._unsubscribe(replica)
                     break
-                more, say = self._take_copy(replica, item)
-                news += more
-                sends += say
-            elif isinstance(item, Gap):
-                source.bucket = max(source.bucket, -(-item.start // self.size))
-        if news:
+                released, asked = self._take_copy(replica, item)
+                news += released
+                sends += asked
+        if news or sends or isinstance(self.gate, Sample):
             sends += self.read_on(dict.fromkeys(self._sources, State.STABLE), {}, now)
         return news, sends
 
@@ -168,6 +197,7 @@ class VoteIntake:
     def _release(self, release: Release) -> list[Item]:
         released = self._rows[release.bucket, release.digest]
         self._rows = {key: rows for key, rows in self._rows.items() if key[0] > release.bucket}
+        self._redos.pop(release.bucket, None)
         start, self.position = self.position, released.end
         return [Stable(Segment(start, released.end, released.rows))]
 
@@ -175,6 +205,7 @@ class VoteIntake:
         self.findings.redone += 1
         start = redo.bucket * self.size
         ask = Recalculate(self.stream, start, start + self.size, redo.attempt)
+        self._redos[redo.bucket] = ask
         return [Send(name, ask) for name in self._sources]
 
     def pause(self) -> list[Send]:
@@ -184,8 +215,20 @@ class VoteIntake:
     def resume(self) -> None:
         self.is_paused = False
 
-    def gap(self, states: Mapping[str, State]) -> int | None:
-        return None
+    def gap(self, states: Mapping[str, State], *, hasty: bool = False) -> int | None:
+        starts = [
+            self._sources[name].start
+            for name, state in states.items()
+            if state is not State.FAILURE or not hasty
+        ]
+        # Enough of them have to be there to compare.
+        start = max(starts, default=0)
+        return start if start > self.position else None
 
     def jump(self, boundary: int) -> None:
-        self.position = max(self.position, boundary)
+        if boundary > self.position:
+            self.position = boundary
+            self.gate = self._make(boundary // self.size)
+            self._rows.clear()
+            self._sources = {name: _Source() for name in self._sources}
+            self._trusted = None

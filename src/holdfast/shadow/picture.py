@@ -7,51 +7,28 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
-from matplotlib import rc_context
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from holdfast.errors import HoldfastError, InvalidArgumentError
+from holdfast.pictures import check_picture, new_picture, save_picture
 from holdfast.windows.approximation import Shadow, ShadowReport
 
-__all__ = ["check_picture", "draw_shadow"]
+__all__ = ["draw_shadow"]
 
 EXACT, APPROXIMATE, BOUND, GREY = "#9aa5b1", "#1565c0", "#c62828", "#52606d"
-FORMATS: Final = (".png", ".svg")
 
 
 def draw_shadow(shadow: ShadowReport | Shadow, path: str | Path) -> Path:
     """Draw the distribution of errors and the number of leaves over time, as PNG or SVG."""
     path = check_picture(Path(path))
     report = shadow.report() if isinstance(shadow, Shadow) else shadow
-    figure = Figure(figsize=(11, 4.2), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_picture(11, 4.2)
     errors, leaves = figure.subplots(1, 2)
     _draw_errors(errors, report)
     _draw_leaves(leaves, report)
     figure.suptitle(f"{report.monoid} with {report.methods}", fontsize=11)
-    # A fixed salt and no date: the same report gives the same file.
-    metadata = {"Date": None} if path.suffix.lower() == ".svg" else {}
-    with rc_context({"svg.hashsalt": "holdfast", "svg.fonttype": "none"}):
-        try:
-            figure.savefig(path, dpi=120, metadata=metadata)
-        except OSError as error:
-            raise HoldfastError(
-                f"{path}: cannot be written ({error}); give another file"
-            ) from error
-    return path
-
-
-def check_picture(path: Path) -> Path:
-    """The path, if its suffix names a format that can be drawn."""
-    if path.suffix.lower() not in FORMATS:
-        raise InvalidArgumentError(
-            f"{path}: a picture is {' or '.join(FORMATS)}; give a file name that ends so"
-        )
-    return path
+    return save_picture(figure, path)
 
 
 def _draw_errors(axis: Any, report: ShadowReport) -> None:

@@ -75,10 +75,10 @@ def draw_faults(
     longest: int,
     kinds: Sequence[FaultKind] = tuple(FaultKind),
 ) -> list[Fault]:
-    """So many faults between `begin` and `end`, mostly short ones."""
+    """So many faults between `begin` and `end`, short ones and long ones."""
     faults = []
     for _ in range(count):
-        duration = int(shortest * (longest / shortest) ** random.random())
+        duration = int(shortest * (longest / shortest) ** random.random() ** 0.6)
         start = random.randrange(begin, max(begin + 1, end - duration))
         kind = random.choice([k for k in kinds if _targets_of(k, breakable)])
         targets = random.choice(_targets_of(kind, breakable))

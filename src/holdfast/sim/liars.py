@@ -1,41 +1,82 @@
-"""Replicas that lie: they publish other rows than they calculated, to everybody or to some."""
+"""Replicas that lie: they publish other rows than they calculated, alone or in agreement."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from random import Random
+from typing import Final, Literal
 
 from holdfast.protocol.messages import Again, Feed, Item, Message, Stable
-from holdfast.sim.scenario import Scenario
 from holdfast.tuples import Row, Segment
 
-__all__ = ["tampering"]
+__all__ = ["Lie", "LieKind", "draw_liars", "tampering"]
+
+HUGE: Final = 10**15
+
+LieKind = Literal["alone", "together", "glitch", "forged"]
 
 
-def tampering(scenario: Scenario, name: str) -> Callable[[Message], Message] | None:
+@dataclass(frozen=True, slots=True)
+class Lie:
+    """How a replica lies: `alone`, each time something else; `together` with others, all the same;
+    as a `glitch`, which is together but gone when it is asked again; or about what comes next
+    (`forged`)."""
+
+    kind: LieKind
+    share: float
+    """Of the buckets."""
+
+
+def draw_liars(
+    random: Random, replicas: Sequence[str], faults: int, kinds: Sequence[LieKind]
+) -> dict[str, Lie]:
+    """As many liars as can be outvoted, or one more if they agree with each other."""
+    lie = Lie(random.choice(kinds), random.choice([0.05, 0.3, 1.0]))
+    count = faults + 1 if lie.kind in ("together", "glitch") else faults
+    return dict.fromkeys(random.sample(replicas, count), lie)
+
+
+def tampering(
+    seed: int, liars: Mapping[str, Lie], name: str
+) -> Callable[[Message], Message] | None:
     """What the replica does to its messages; None if it is honest."""
-    share = scenario.liars.get(name)
-    if share is None:
+    lie = liars.get(name)
+    if lie is None:
         return None
-    random = Random(f"{scenario.seed}/lies/{name}")
+    random = Random(f"{seed}/lies/{name}")
 
     def tamper(message: Message) -> Message:
         if not isinstance(message, Feed):
             return message
-        return replace(message, items=tuple(_lie(item, random, share) for item in message.items))
+        told = [_tell(item, lie, random, seed) for item in message.items]
+        if lie.kind == "forged" and random.random() < lie.share:
+            start = random.choice([HUGE, HUGE * 10**5])
+            told.append(Stable(Segment(start, start + 10**5, ())))
+        return replace(message, items=tuple(told))
 
     return tamper
 
 
-def _lie(item: Item, random: Random, share: float) -> Item:
-    if not isinstance(item, Stable | Again) or random.random() >= share:
+def _tell(item: Item, lie: Lie, random: Random, seed: int) -> Item:
+    if not isinstance(item, Stable | Again):
         return item
     segment = item.segment
+    if lie.kind == "glitch" and isinstance(item, Again):
+        return item
+    if lie.kind in ("together", "glitch"):
+        # All of them lie about the same buckets, in the same words, whenever they are asked.
+        random = Random(f"{seed}/plot/{segment.start}")
+    if random.random() >= lie.share:
+        return item
+    return replace(item, segment=_falsify(segment, random))
+
+
+def _falsify(segment: Segment, random: Random) -> Segment:
     rows = list(segment.rows)
     if rows and random.random() < 0.7:
         chosen = random.randrange(len(rows))
-        rows[chosen] = rows[chosen]._replace(value=random.choice([-1, 10**9]))
+        rows[chosen] = rows[chosen]._replace(value=-1 - random.randrange(10**6))
     else:
-        rows.append(Row(segment.end - 1, "forged", 0))
-    return replace(item, segment=Segment(segment.start, segment.end, tuple(rows)))
+        rows.append(Row(segment.end - 1, "forged", random.randrange(10**6)))
+    return Segment(segment.start, segment.end, tuple(rows))

@@ -4,18 +4,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from typing import Final
 
-from holdfast.protocol.client import Shown
-from holdfast.sim.parties import ClientParty
+from holdfast.protocol.gates.order import Variant
+from holdfast.sim.faults import FaultKind
+from holdfast.sim.parties import ClientParty, Tap
+from holdfast.sim.paths import Paths
 from holdfast.sim.recalculation import recalculate
 from holdfast.sim.scenario import END, SIZE
 from holdfast.sim.simulation import Simulation
+from holdfast.sim.vote_oracles import check_votes, is_beyond_repair, may_skip_buckets
 from holdfast.tuples import Kind, Row, identify
 
 __all__ = ["check"]
 
-SHARDS = 4
-SETTLED = END - 600_000
+SHARDS: Final = 4
+PER_STAGE: Final = 20_000
+"""How long a stage and the way to it take."""
+MOST_AHEAD: Final = 50_000
+"""How far clocks may be apart, and writing a log may take."""
+SOME_BUCKETS: Final = 5
+"""What may be held beyond a bound that is kept bucket by bucket."""
+AT_THE_END: Final = 20
+"""What a line may hold when all is over, for readers that have not acknowledged it yet."""
+SETTLED: Final = END - 600_000
 """By the end everybody has come at least this far."""
 
 
@@ -24,38 +36,52 @@ def check(run: Simulation) -> list[str]:
     right = recalculate(
         run.scenario.plans,
         {name: source.rows for name, source in run.sources.items()},
-        SIZE,
-        END,
+        run.scenario.size,
+        run.scenario.until,
     )
     problems: list[str] = []
-    for (name, stream), auditor in run.auditors.items():
-        problems += _check_reader(f"replica {name}, stream {stream}", auditor, right[stream])
+    if run.scenario.options.policy not in ("switch", "order"):
+        problems += check_votes(run, right)
+    if may_skip_buckets(run) or is_beyond_repair(run):
+        return problems
+    for (name, stream), tap in run.taps.items():
+        if name in run.scenario.liars:
+            continue
+        who = f"replica {name}, stream {stream}"
+        problems += _check_reader(who, tap, right[stream])
+        problems += _check_words(who, tap)
     for stream, client in run.clients.items():
         who = f"client of {stream}"
         problems += _check_reader(who, client, right[stream])
-        problems += _check_words(who, client.shown)
-        problems += _check_folded(who, client.shown, right[stream])
+        problems += _check_words(who, client)
+        problems += _check_folded(who, client, right[stream])
+        problems += _check_latency(run, stream)
     problems += _check_tentative(run)
+    problems += _check_gaps(run)
+    problems += _check_memory(run)
     return problems
 
 
-def _check_reader(who: str, party: ClientParty, right: Sequence[Row]) -> Iterator[str]:
+def _check_reader(who: str, party: ClientParty | Tap, right: Sequence[Row]) -> Iterator[str]:
     """Oracles 1 and 7: the stable rows are those of a run without faults, ids and order included,
     and they have come far enough."""
-    position = party.client.intake.position
+    position = party.position
     if position < SETTLED:
         yield f"{who}: stuck at {position / 1e6:.3f} s"
-    gaps = party.client.gaps
     stable = [row for _, each in party.shown if each.kind is Kind.INSERT for row in each.rows]
-    expected = [
-        row
-        for row in right
-        if row.stime < position and not any(start <= row.stime < end for start, end in gaps)
-    ]
+    expected = _without(right, party.gaps, position)
     if stable != expected:
         yield f"{who}: {_difference(stable, expected)}"
     elif identify(stable, SIZE, SHARDS) != identify(expected, SIZE, SHARDS):
         yield f"{who}: ids differ"
+
+
+def _without(rows: Sequence[Row], gaps: Sequence[tuple[int, int]], until: int) -> list[Row]:
+    return [
+        row
+        for row in rows
+        if row.stime < until and not any(start <= row.stime < end for start, end in gaps)
+    ]
 
 
 def _difference(found: Sequence[Row], expected: Sequence[Row]) -> str:
@@ -65,11 +91,11 @@ def _difference(found: Sequence[Row], expected: Sequence[Row]) -> str:
     return f"{len(found)} stable rows instead of {len(expected)}"
 
 
-def _check_words(who: str, shown: Sequence[tuple[int, Shown]]) -> Iterator[str]:
+def _check_words(who: str, party: ClientParty | Tap) -> Iterator[str]:
     """Oracle 3: nothing stable is undone, repeated or overtaken, and no stable row follows a
     tentative one without an UNDO between them."""
-    stable, tentative = 0, False
-    for time, each in shown:
+    stable, tentative, gaps = 0, False, party.gaps
+    for time, each in party.shown:
         at = f"{who}, at {time / 1e6:.3f} s"
         match each.kind:
             case Kind.INSERT:
@@ -84,21 +110,19 @@ def _check_words(who: str, shown: Sequence[tuple[int, Shown]]) -> Iterator[str]:
                     yield f"{at}: tentative rows where stable ones are"
             case Kind.UNDO:
                 tentative = False
-                if each.boundary != stable:
+                if each.boundary < stable or (each.boundary > stable and not gaps):
                     yield f"{at}: UNDO to {each.boundary}, but {stable} is stable"
             case Kind.REC_DONE:
                 if tentative:
                     yield f"{at}: REC_DONE with tentative rows that stand"
 
 
-def _check_folded(
-    who: str, shown: Sequence[tuple[int, Shown]], right: Sequence[Row]
-) -> Iterator[str]:
+def _check_folded(who: str, party: ClientParty, right: Sequence[Row]) -> Iterator[str]:
     """Oracle 3: a client that appends all rows and obeys every UNDO has the right rows in the end,
     and was told that all is corrected."""
     folded: list[tuple[Kind, Row]] = []
     stable, corrected, position = 0, True, 0
-    for _, each in shown:
+    for _, each in party.shown:
         match each.kind:
             case Kind.UNDO:
                 del folded[stable:]
@@ -112,10 +136,72 @@ def _check_folded(
             corrected = False
     if any(kind is Kind.TENTATIVE for kind, _ in folded):
         yield f"{who}: tentative rows were never corrected"
-    elif len(folded) != sum(row.stime < position for row in right):
+    elif len(folded) != len(_without(right, party.gaps, position)):
         yield f"{who}: {len(folded)} rows remain after all UNDOs"
     if not corrected:
         yield f"{who}: never told that all is corrected"
+
+
+def _check_latency(run: Simulation, stream: str) -> Iterator[str]:
+    """Oracle 2: as long as a way is open, everything new is shown within `max_delay` and the time
+    that calculation takes."""
+    scenario = run.scenario
+    delays = next(iter(scenario.settings.values())).delays
+    if delays.max_delay == math.inf or Variant.SUSPEND in (delays.failing, delays.correcting):
+        return
+    paths = Paths(scenario)
+    depth = paths.depth(stream)
+    waits = depth if Variant.DELAY in (delays.failing, delays.correcting) else 1
+    if any(not kept.convergent for kept in scenario.retentions.values()):
+        return
+    per_stage = delays.patience + PER_STAGE + 2 * scenario.cost.bucket
+    allowed = int(waits * delays.max_delay) + depth * per_stage + MOST_AHEAD
+    shown = iter(run.shown_to(stream))
+    time, boundary = 0, 0
+    for end in range(scenario.size, scenario.until - allowed, scenario.size):
+        while boundary < end:
+            following = next(shown, None)
+            if following is None:
+                time, boundary = scenario.until, scenario.until
+            elif following[1].kind in (Kind.INSERT, Kind.TENTATIVE):
+                time, boundary = following[0], max(boundary, following[1].boundary)
+        if time > end + allowed and paths.is_open(stream, end, end + allowed):
+            late = (time - end) / 1e6
+            yield f"client of {stream}: what ends at {end / 1e6:.1f} s came {late:.3f} s later"
+            return
+
+
+def _check_gaps(run: Simulation) -> Iterator[str]:
+    """Nothing is given up but by a replica that converges after a crash, or for want of memory."""
+    if run.scenario.retentions:
+        return
+    for client in run.clients.values():
+        if client.gaps:
+            yield f"{client.name}: gave up {client.gaps}"
+    crashed = {f.targets[0] for f in run.scenario.faults if f.kind is FaultKind.CRASH}
+    for (name, _), tap in run.taps.items():
+        if tap.gaps and name not in crashed | set(run.scenario.liars):
+            yield f"replica {name}: gave up {tap.gaps}"
+
+
+def _check_memory(run: Simulation) -> Iterator[str]:
+    """Oracle 6: where memory is bounded, what is held at any time; else what is held at the end."""
+    scenario = run.scenario
+    for plan in scenario.plans:
+        retain = scenario.settings[plan.name].retain
+        for name in scenario.replicas[plan.name]:
+            if retain < math.inf:
+                most = 2 * len(plan.inputs) * (retain / scenario.size + SOME_BUCKETS)
+                if run.most_held.get(name, 0) > most:
+                    yield f"gate of {name}: held {run.most_held[name]} buckets, allowed {most:.0f}"
+            for stream, line in run.nodes[name].node.lines.items():
+                kept, most = run.most_held.get(f"{name}:{stream}", 0), math.inf
+                if stream in scenario.retentions:
+                    most = scenario.retentions[stream].span / scenario.size + SOME_BUCKETS
+                if kept > most:
+                    yield f"line {stream} of {name}: kept {kept} buckets, allowed {most:.0f}"
+                if len(line.segments) > AT_THE_END:
+                    yield f"line {stream} of {name}: keeps {len(line.segments)} buckets in the end"
 
 
 def _check_tentative(run: Simulation) -> Iterator[str]:

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Final
 
 from holdfast.errors import InvalidArgumentError
-from holdfast.protocol.diagram import Diagram, StagePlan, rewrite
+from holdfast.protocol.diagram import Diagram, StagePlan, retention, rewrite
 from holdfast.protocol.gates.order import Delays, Variant
+from holdfast.protocol.line import Retention
 from holdfast.protocol.node import Settings
 from holdfast.sim.faults import Breakable, Fault, FaultKind, draw_faults
+from holdfast.sim.liars import Lie, LieKind, draw_liars
+from holdfast.sim.parties.node import Cost
 from holdfast.sim.topologies import draw_topology
 
 __all__ = ["FAULTS", "POLICIES", "Options", "Reading", "Scenario", "draw_scenario"]
@@ -27,12 +30,23 @@ MISSED: Final = 2
 HEADROOM: Final = 100_000
 PATIENCE: Final = 50_000
 FIRST_FAULT: Final = 500_000
-HEALED: Final = 6_000_000
-SOURCES_STOP: Final = 7_200_000
-END: Final = 9_000_000
+HEALED: Final = 5_000_000
+SOURCES_STOP: Final = 6_000_000
+END: Final = 7_500_000
+CORRECTED: Final = 2_000_000
+"""With bounded memory: for how long after a failure previews are still corrected."""
+MOST_KEPT: Final = 1_500_000
+"""With bounded memory and a stage that does not converge: what is kept."""
 
 POLICIES: Final = ("switch", "order", "vote", "vote-latest", "sample", "first", "latest")
 FAULTS: Final = ("all", "none", "short", "cuts", "crashes", "frequent", "long")
+
+BYZANTINE: Final = ("vote", "vote-latest", "sample")
+FAULTY: Final = 1
+"""How many replicas these policies outvote."""
+
+ALONE: Final[tuple[LieKind, ...]] = ("alone", "alone", "forged")
+TOGETHER: Final[tuple[LieKind, ...]] = ("together", "glitch")
 
 LINKS: Final = (FaultKind.CUT, FaultKind.ONE_WAY, FaultKind.PARTITION, FaultKind.FLAP)
 
@@ -80,8 +94,16 @@ class Scenario:
     save_every: int
     ordered: bool
     """Whether sources publish a bucket at the first reading after it."""
-    liars: Mapping[str, float]
-    """Replicas that lie, and how often."""
+    liars: Mapping[str, Lie]
+    """Replicas that lie."""
+    cost: Cost = field(default_factory=Cost)
+    """How long stages take."""
+    retentions: Mapping[str, Retention] = field(default_factory=dict)
+    """What is kept of streams that are not kept until all have read them."""
+    size: int = SIZE
+    """Of a bucket."""
+    until: int = END
+    """When all is over."""
 
     def with_faults(self, faults: Collection[Fault]) -> Scenario:
         """The same with only these faults."""
@@ -111,7 +133,15 @@ def draw_scenario(seed: int, options: Options) -> Scenario:
     plans = rewrite(diagram)
     replicas = _draw_replicas(draws("replicas"), plans, options.policy)
     settings = _draw_settings(draws("settings"), plans, options)
-    liars = _draw_liars(draws("liars"), replicas, options.policy)
+    liars: dict[str, Lie] = {}
+    if options.policy in BYZANTINE:
+        kinds = ALONE if options.policy == "sample" else (*ALONE, *TOGETHER)
+        liars = draw_liars(draws("liars"), replicas["s1"], FAULTY, kinds)
+    retentions: dict[str, Retention] = {}
+    if options.faults == "long":
+        may_skip = options.policy == "switch"
+        retentions = {name: _retention(plans, name, may_skip) for name in _streams(plans)}
+        settings = {plan.name: _bounded(settings[plan.name], plan, retentions) for plan in plans}
     random = draws("else")
     scenario = Scenario(
         seed,
@@ -130,6 +160,8 @@ def draw_scenario(seed: int, options: Options) -> Scenario:
         random.choice([1, 1, 3, 8]),
         random.random() < 0.3,
         liars,
+        cost=Cost(random.choice([1_000, 1_000, 15_000])),
+        retentions=retentions,
     )
     return scenario.with_faults(_draw_faults(draws("faults"), scenario))
 
@@ -138,8 +170,8 @@ def _draw_replicas(
     random: Random, plans: tuple[StagePlan, ...], policy: str
 ) -> dict[str, tuple[str, ...]]:
     counts = {plan.name: random.choice([1, 2, 2, 2, 3]) for plan in plans}
-    if policy in ("vote", "vote-latest", "sample"):
-        counts["s1"] = 4
+    if policy in BYZANTINE:
+        counts["s1"] = 3 * FAULTY + 1
     elif policy in ("first", "latest"):
         counts["s1"] = 2
     return {
@@ -173,6 +205,29 @@ def _draw_settings(
     }
 
 
+def _streams(plans: tuple[StagePlan, ...]) -> set[str]:
+    inputs = {stream for plan in plans for stream in plan.inputs}
+    return inputs | {output.stream for plan in plans for output in plan.outputs}
+
+
+def _retention(plans: tuple[StagePlan, ...], stream: str, may_skip: bool) -> Retention:
+    """What readers that converge need, and the last second of corrections; else a fixed span,
+    beyond which everybody waits."""
+    span = retention(plans, stream, CORRECTED)
+    if span == math.inf or not may_skip:
+        return Retention(MOST_KEPT, convergent=False)
+    return Retention(span, convergent=True)
+
+
+def _bounded(settings: Settings, plan: StagePlan, retentions: Mapping[str, Retention]) -> Settings:
+    kept = [retentions[stream] for stream in plan.inputs]
+    return replace(
+        settings,
+        retain=max(each.span for each in kept),
+        may_skip=all(each.convergent for each in kept),
+    )
+
+
 def _draw_readings(random: Random, diagram: Diagram) -> tuple[Reading, ...]:
     readings = []
     for source in diagram.sources:
@@ -184,14 +239,6 @@ def _draw_readings(random: Random, diagram: Diagram) -> tuple[Reading, ...]:
             readings.append(Reading(time, source, key, value))
             time += 600_000 if silent else random.randrange(1, 2 * gap)
     return tuple(sorted(readings, key=lambda reading: (reading.time, reading.source)))
-
-
-def _draw_liars(
-    random: Random, replicas: Mapping[str, tuple[str, ...]], policy: str
-) -> dict[str, float]:
-    if policy not in ("vote", "vote-latest", "sample"):
-        return {}
-    return {random.choice(replicas["s1"]): random.choice([0.1, 0.5, 1.0])}
 
 
 def _draw_faults(random: Random, scenario: Scenario) -> list[Fault]:
@@ -253,6 +300,10 @@ def _breakable(random: Random, scenario: Scenario) -> Breakable:
         # One replica of each stage lives on, or nobody knows its state any more.
         survivor = random.choice(names)
         crashable += [name for name in names if name != survivor]
+    if scenario.liars:
+        # Who has lost what others vote on counts as one that can be outvoted, and so do liars.
+        compared = set(scenario.replicas["s1"])
+        crashable = [name for name in crashable if name not in compared]
     nodes = tuple(name for names in scenario.replicas.values() for name in names)
     return Breakable(
         tuple(sorted(links)), (*scenario.diagram.sources, *nodes), tuple(crashable), nodes

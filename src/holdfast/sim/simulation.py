@@ -16,12 +16,12 @@ from holdfast.protocol.node import Node, Place
 from holdfast.protocol.source import Log, Source
 from holdfast.protocol.states import State
 from holdfast.protocol.streams import AllOf, AnyOf
+from holdfast.protocol.vote_intake import Findings
 from holdfast.sim.faults import apply_faults
 from holdfast.sim.liars import tampering
 from holdfast.sim.network import Network
-from holdfast.sim.parties import ClientParty, NodeParty, Process, SourceParty
-from holdfast.sim.parties.node import Cost
-from holdfast.sim.scenario import END, HEARTBEAT, MISSED, SIZE, Reading, Scenario
+from holdfast.sim.parties import ClientParty, NodeParty, Process, SourceParty, Tap
+from holdfast.sim.scenario import HEARTBEAT, MISSED, Reading, Scenario
 from holdfast.sim.voting import vote_intake
 from holdfast.sim.world import World
 from holdfast.tuples import Kind
@@ -31,12 +31,11 @@ __all__ = ["Note", "Simulation"]
 Note = Callable[[int, str, str], None]
 
 LATENCY: Final = 2_000
-AUDIT_EVERY: Final = 300_000
 
 
 class Simulation:
-    """The parties of a scenario. An auditor reads every stream of every replica, over links that
-    never fail, so that the stable line of each can be checked."""
+    """The parties of a scenario. Every stream of every replica is tapped, over links that never
+    fail, so that the lines of each can be checked."""
 
     def __init__(self, scenario: Scenario, note: Note | None = None) -> None:
         """`note` is told of all that a person would like to know: when, about whom, what."""
@@ -48,30 +47,28 @@ class Simulation:
         )
         self.states: list[tuple[int, str, State]] = []
         """When each node came into which state."""
-        self.most_buffered = 0
-        """The most buckets that a gate held at any time."""
+        self.findings: dict[str, list[Findings]] = {}
+        """What the gates of each node found out about replicas, life by life."""
+        self.most_held: dict[str, int] = {}
+        """The most buckets that the gate of each node, and each of its lines, ever held."""
         self.sources = {name: self._source(name) for name in scenario.diagram.sources}
         self.nodes = {
             name: self._node(plan, name)
             for plan in scenario.plans
             for name in scenario.replicas[plan.name]
         }
-        self.clients = {
-            stream: self._client(f"client:{stream}", stream, scenario.makers[stream])
-            for stream in scenario.diagram.outputs
-        }
-        self.auditors = {
-            (name, output.stream): self._client(
-                f"audit:{name}:{output.stream}", output.stream, (name,), AUDIT_EVERY
-            )
+        self.clients = {stream: self._client(stream) for stream in scenario.diagram.outputs}
+        self.taps = {
+            (name, output.stream): self._tap(name, output.stream)
             for plan in scenario.plans
             for name in scenario.replicas[plan.name]
             for output in plan.outputs
         }
-        self._parties: dict[str, SourceParty | NodeParty | ClientParty] = {
+        self._parties: dict[str, SourceParty | NodeParty | ClientParty | Tap] = {
             **self.sources,
             **self.nodes,
-            **{party.name: party for party in (*self.clients.values(), *self.auditors.values())},
+            **{client.name: client for client in self.clients.values()},
+            **{tap.name: tap for tap in self.taps.values()},
         }
         everybody = [*self.sources, *self.nodes, *(c.name for c in self.clients.values())]
         apply_faults(scenario.faults, self.world, self.network, self.nodes, self.sources, everybody)
@@ -110,7 +107,7 @@ class Simulation:
         note(self.world.now, name, what)
 
     def run(self) -> Simulation:
-        self.world.run(END)
+        self.world.run(self.scenario.until)
         return self
 
     def _deliver(self, sender: str, receiver: str, message: Message) -> None:
@@ -138,8 +135,9 @@ class Simulation:
             return Source(
                 name,
                 self._readers(name),
-                interval=SIZE,
+                interval=self.scenario.size,
                 ordered=self.scenario.ordered,
+                retention=self.scenario.retentions.get(name),
                 log=log,
             )
 
@@ -159,14 +157,15 @@ class Simulation:
                 for output in plan.outputs
             },
             {
-                output.stream: (*self._readers(output.stream), f"audit:{name}:{output.stream}")
+                output.stream: (*self._readers(output.stream), f"tap:{name}:{output.stream}")
                 for output in plan.outputs
             },
+            retentions=scenario.retentions,
             span=plan.span,
         )
 
         def make(now: int, lost: bool) -> Node:
-            return Node(place, settings, now, lost=lost, intakes=self._intakes(plan))
+            return Node(place, settings, now, lost=lost, intakes=self._intakes(plan, name))
 
         party = NodeParty(
             name,
@@ -174,29 +173,33 @@ class Simulation:
             make,
             self._process(name),
             self.network,
-            cost=Cost(),
+            cost=scenario.cost,
             save_every=scenario.save_every,
-            tamper=tampering(scenario, name),
+            tamper=tampering(scenario.seed, scenario.liars, name),
         )
         party.observe = self._observer(party)
         return party
 
-    def _intakes(self, plan: StagePlan) -> dict[str, Intake]:
+    def _intakes(self, plan: StagePlan, name: str) -> dict[str, Intake]:
+        """Those that compare replicas; the node makes the others itself."""
         if self.scenario.options.policy in ("switch", "order"):
             return {}
-        makers = self.scenario.makers
-        return {
-            stream: vote_intake(self.scenario.options.policy, stream, makers[stream])
-            for stream in plan.inputs
-            if stream not in self.scenario.diagram.sources
-        }
+        intakes: dict[str, Intake] = {}
+        for stream in plan.inputs:
+            if stream not in self.scenario.diagram.sources:
+                intake = vote_intake(
+                    self.scenario.options.policy, stream, self.scenario.makers[stream]
+                )
+                self.findings.setdefault(name, []).append(intake.findings)
+                intakes[stream] = intake
+        return intakes
 
     def _observer(self, party: NodeParty) -> Callable[[], None]:
         last: list[State] = []
 
         def observe() -> None:
             state = party.node.state
-            self.most_buffered = max(self.most_buffered, party.node.gate.buffered)
+            self._note_memory(party)
             if not last or last[0] is not state:
                 last[:] = [state]
                 self.states.append((self.world.now, party.name, state))
@@ -205,11 +208,22 @@ class Simulation:
 
         return observe
 
-    def _client(
-        self, name: str, stream: str, replicas: Sequence[str], heartbeat: int = HEARTBEAT
-    ) -> ClientParty:
-        client = Client(stream, replicas, heartbeat=heartbeat, missed=MISSED)
+    def _note_memory(self, party: NodeParty) -> None:
+        held = {party.name: party.node.gate.buffered} | {
+            f"{party.name}:{stream}": len(line.segments)
+            for stream, line in party.node.lines.items()
+        }
+        for name, count in held.items():
+            self.most_held[name] = max(self.most_held.get(name, 0), count)
+
+    def _client(self, stream: str) -> ClientParty:
+        name = f"client:{stream}"
+        client = Client(stream, self.scenario.makers[stream], heartbeat=HEARTBEAT, missed=MISSED)
         return ClientParty(name, client, self._process(name), self.network)
+
+    def _tap(self, replica: str, stream: str) -> Tap:
+        name = f"tap:{replica}:{stream}"
+        return Tap(name, stream, replica, self._process(name), self.network)
 
     def shown_to(self, stream: str) -> list[tuple[int, Shown]]:
         """What the client of a stream was shown, and when."""

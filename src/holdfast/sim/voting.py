@@ -2,32 +2,37 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Final
+
 from holdfast.errors import InvalidArgumentError
 from holdfast.protocol.gates import First, Gate, Latest, Sample, Vote, VoteLatest
 from holdfast.protocol.vote_intake import VoteIntake
 from holdfast.sim.scenario import HEARTBEAT, MISSED, SIZE
 
-__all__ = ["vote_intake"]
+__all__ = ["EVERY", "vote_intake"]
+
+EVERY: Final = 5
+"""`sample` votes on one bucket of so many."""
 
 
 def vote_intake(policy: str, stream: str, replicas: tuple[str, ...]) -> VoteIntake:
     """The intake of a stream under this policy."""
-    intake = VoteIntake(stream, _gate(policy, replicas), replicas, size=SIZE)
-    intake.grace = HEARTBEAT * (MISSED + 2)
-    return intake
+    grace = HEARTBEAT * (MISSED + 2)
+    return VoteIntake(stream, partial(_gate, policy, replicas), replicas, size=SIZE, grace=grace)
 
 
-def _gate(policy: str, replicas: tuple[str, ...]) -> Gate:
+def _gate(policy: str, replicas: tuple[str, ...], first: int) -> Gate:
     match policy:
         case "vote":
-            return Vote(replicas)
+            return Vote(replicas, first=first)
         case "vote-latest":
-            return VoteLatest(replicas)
+            return VoteLatest(replicas, first=first)
         case "sample":
-            return Sample(replicas, every=5)
+            return Sample(replicas, every=EVERY, first=first)
         case "first":
-            return First(replicas)
+            return First(replicas, first=first)
         case "latest":
-            return Latest(replicas)
+            return Latest(replicas, first=first)
         case _:
             raise InvalidArgumentError(f"policy: {policy!r} does not compare replicas")

@@ -270,8 +270,6 @@ class Order:
         for reached in [reached for reached in self._reached if reached < number]:
             del self._reached[reached]
         self.base = max(self.base, number)
-        if self.fork is not None:
-            self.fork = max(self.fork, self.base)
         for stream in self.streams:
             self._stable[stream] = max(self._stable[stream], number * self.size)
         self._complete = max(self._frontier(), self.base)

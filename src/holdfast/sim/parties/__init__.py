@@ -4,5 +4,6 @@ from holdfast.sim.parties.client import ClientParty
 from holdfast.sim.parties.node import NodeParty
 from holdfast.sim.parties.process import Process
 from holdfast.sim.parties.source import SourceParty
+from holdfast.sim.parties.tap import Tap
 
-__all__ = ["ClientParty", "NodeParty", "Process", "SourceParty"]
+__all__ = ["ClientParty", "NodeParty", "Process", "SourceParty", "Tap"]

@@ -24,6 +24,16 @@ class ClientParty:
         self.observe: Callable[[Shown], None] = lambda shown: None
         self.process.wake_at(self.process.now, self._wake)
 
+    @property
+    def position(self) -> int:
+        """Up to where it has the stable stream."""
+        return self.client.intake.position
+
+    @property
+    def gaps(self) -> list[tuple[int, int]]:
+        """What it was told to do without."""
+        return self.client.gaps
+
     def deliver(self, sender: str, message: Message) -> None:
         self.process.do(lambda: self._receive(sender, message))
 

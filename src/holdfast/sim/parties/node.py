@@ -89,7 +89,8 @@ class NodeParty:
         for command in commands:
             self.observe_command(command)
             self._carry_out(command)
-        self.observe()
+        if any(not isinstance(command, Send) for command in commands):
+            self.observe()
         self.process.wake_at(self.node.next_wake, self._wake)
 
     def _carry_out(self, command: Command) -> None:

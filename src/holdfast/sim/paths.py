@@ -1,0 +1,103 @@
+"""Whether there was a way from the sources to a client that no fault touched.
+
+Used by the oracle of latency. The checks are strict: what a fault touched counts as broken for a
+while after it, until everybody has noticed and caught up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property
+from itertools import product
+from typing import Final
+
+from holdfast.sim.faults import Fault, FaultKind
+from holdfast.sim.scenario import Scenario
+
+__all__ = ["Paths"]
+
+AFTER_LINK: Final = 700_000
+AFTER_PROCESS: Final = 1_500_000
+"""So long something counts as broken after its fault has ended."""
+
+PROCESSES: Final = (FaultKind.CRASH, FaultKind.FREEZE, FaultKind.STAGE)
+
+Span = tuple[int, int]
+
+
+class Paths:
+    """The ways through one scenario."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self.scenario = scenario
+        self._plans = {
+            output.stream: (plan, output) for plan in scenario.plans for output in plan.outputs
+        }
+
+    def is_open(self, stream: str, since: int, until: int) -> bool:
+        """Whether a client could read something new of the stream all that time."""
+        client = f"client:{stream}"
+        return self._reaches(stream, client, (since, until))
+
+    def depth(self, stream: str) -> int:
+        """How many gates are on the longest way to the stream."""
+        if stream not in self._plans:
+            return 0
+        plan, _ = self._plans[stream]
+        return 1 + max(self.depth(name) for name in plan.inputs)
+
+    def _reaches(self, stream: str, reader: str, span: Span) -> bool:
+        makers = self.scenario.makers[stream]
+        open_to = [
+            self._link_holds(maker, reader, span) and self._makes(stream, maker, span)
+            for maker in makers
+        ]
+        beside = all(settings.beside for settings in self.scenario.settings.values())
+        if beside or stream in self.scenario.diagram.sources:
+            return any(open_to)
+        # Replicas that take turns are only together always there.
+        return len(makers) > 1 and all(open_to)
+
+    def _makes(self, stream: str, maker: str, span: Span) -> bool:
+        if not self._process_holds(maker, span):
+            return False
+        if stream not in self._plans:
+            return True
+        _, output = self._plans[stream]
+        return all(any(self._reaches(name, maker, span) for name in need) for need in output.needs)
+
+    def _process_holds(self, name: str, span: Span) -> bool:
+        return not _overlaps(self._process_troubles.get(name, ()), span)
+
+    def _link_holds(self, one: str, other: str, span: Span) -> bool:
+        return not _overlaps(self._link_troubles.get(frozenset((one, other)), ()), span)
+
+    @cached_property
+    def _process_troubles(self) -> dict[str, list[Span]]:
+        troubles: dict[str, list[Span]] = {}
+        for fault in self.scenario.faults:
+            if fault.kind in PROCESSES:
+                span = fault.start, fault.end + AFTER_PROCESS
+                troubles.setdefault(fault.targets[0], []).append(span)
+        return troubles
+
+    @cached_property
+    def _link_troubles(self) -> dict[frozenset[str], list[Span]]:
+        troubles: dict[frozenset[str], list[Span]] = {}
+        for fault in self.scenario.faults:
+            if fault.kind not in PROCESSES:
+                for pair in self._pairs(fault):
+                    troubles.setdefault(pair, []).append((fault.start, fault.end + AFTER_LINK))
+        return troubles
+
+    def _pairs(self, fault: Fault) -> Iterable[frozenset[str]]:
+        if fault.kind is not FaultKind.PARTITION:
+            return [frozenset(fault.targets)]
+        names = {name for names in self.scenario.makers.values() for name in names}
+        names |= {f"client:{stream}" for stream in self.scenario.diagram.outputs}
+        outside = names - set(fault.targets)
+        return [frozenset(pair) for pair in product(fault.targets, outside)]
+
+
+def _overlaps(troubles: Iterable[Span], span: Span) -> bool:
+    return any(start < span[1] and end > span[0] for start, end in troubles)

@@ -1,0 +1,98 @@
+"""What must hold where replicas are compared: no lie passes, liars are named, nothing stalls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+
+from holdfast.protocol.diagram import StagePlan
+from holdfast.sim.parties import ClientParty, Tap
+from holdfast.sim.simulation import Simulation
+from holdfast.sim.voting import EVERY
+from holdfast.tuples import Kind, Row, bucket_of
+
+__all__ = ["check_votes", "is_beyond_repair", "may_skip_buckets"]
+
+AT_MOST_ONCE = ("vote-latest", "latest")
+
+
+def may_skip_buckets(run: Simulation) -> bool:
+    """Whether readers behind the gates may miss buckets, or see wrong ones that are told later."""
+    return run.scenario.options.policy in (*AT_MOST_ONCE, "sample")
+
+
+def is_beyond_repair(run: Simulation) -> bool:
+    """Whether more replicas lie than can be outvoted, and go on lying: then all may stop."""
+    return any(lie.kind == "together" for lie in run.scenario.liars.values())
+
+
+def check_votes(run: Simulation, right: Mapping[str, Sequence[Row]]) -> Iterator[str]:
+    """Oracle 8."""
+    liars = set(run.scenario.liars)
+    for name, lives in run.findings.items():
+        accused = {each.replica for findings in lives for each in findings.accused}
+        if not is_beyond_repair(run) and accused - liars:
+            yield f"{name}: accuses {sorted(accused - liars)}, who are honest"
+    yield from _check_named(run)
+    if may_skip_buckets(run):
+        for plan in run.scenario.plans:
+            if plan.name != "s1":
+                yield from _check_whole(run, plan, right)
+
+
+def _check_named(run: Simulation) -> Iterator[str]:
+    """A liar that was always outvoted is named by everybody who votes."""
+    if run.scenario.options.policy != "vote" or run.scenario.options.faults != "none":
+        return
+    for liar, lie in run.scenario.liars.items():
+        if lie.kind != "alone" or lie.share < 0.3:
+            continue
+        for name, lives in run.findings.items():
+            if not any(each.replica == liar for findings in lives for each in findings.accused):
+                yield f"{name}: did not name {liar}, who lies"
+
+
+def _check_whole(
+    run: Simulation, plan: StagePlan, right: Mapping[str, Sequence[Row]]
+) -> Iterator[str]:
+    """Every bucket that came through is right and whole; wrong ones are told of (`sample`)."""
+    readers: list[tuple[str, str, ClientParty | Tap]] = [
+        (name, output.stream, run.taps[name, output.stream])
+        for name in run.scenario.replicas[plan.name]
+        for output in plan.outputs
+    ]
+    for name, stream, tap in readers:
+        expected = _by_bucket(right[stream], run.scenario.size)
+        found = _by_bucket(
+            [row for _, each in tap.shown if each.kind is Kind.INSERT for row in each.rows],
+            run.scenario.size,
+        )
+        told = _tainted(run, name)
+        sampled = EVERY if run.scenario.options.policy == "sample" else 1
+        for bucket, rows in found.items():
+            if bucket % sampled == 0 and rows != expected.get(bucket) and bucket not in told:
+                yield f"replica {name}, stream {stream}: bucket {bucket} is wrong"
+                return
+
+
+def _tainted(run: Simulation, name: str) -> set[int]:
+    """Buckets that a sampling gate said may be wrong, or may yet: those since its last sample."""
+    if run.scenario.options.policy != "sample":
+        return set()
+    told = {
+        bucket
+        for findings in run.findings[name]
+        for each in findings.tainted
+        for bucket in range(each.first, each.last + 1)
+    }
+    newest = run.scenario.until // run.scenario.size
+    return told | set(range(newest - NOT_YET_SAMPLED, newest + 1))
+
+
+NOT_YET_SAMPLED = 15
+
+
+def _by_bucket(rows: Sequence[Row], size: int) -> dict[int, list[Row]]:
+    return {
+        bucket: list(group) for bucket, group in groupby(rows, lambda r: bucket_of(r.stime, size))
+    }

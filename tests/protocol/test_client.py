@@ -1,0 +1,220 @@
+"""A client is shown what the stream says; without tentative rows, the stable stream."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+
+import pytest
+
+from holdfast.protocol.client import Client, Shown
+from holdfast.protocol.line import Line
+from holdfast.protocol.messages import (
+    Feed,
+    Gap,
+    Heartbeat,
+    Item,
+    Preview,
+    Progress,
+    RecDone,
+    Send,
+    Stable,
+    Subscribe,
+    Undo,
+    Unsubscribe,
+    Vitals,
+)
+from holdfast.protocol.states import State
+from holdfast.tuples import Kind, Row, Segment
+
+NAMES = ("x", "y")
+
+
+def piece(start: int, end: int, value: object = "right") -> Segment:
+    return Segment(start, end, tuple(Row(time, "k", value) for time in range(start, end, 5)))
+
+
+def connect(*, tentative: bool = True) -> tuple[Client, int]:
+    """A client that reads x, and the number of its subscription."""
+    client = Client("s", ("x",), heartbeat=10, missed=2, tentative=tentative)
+    client.wake(0)
+    _, [send] = client.receive("x", Vitals({"s": Progress(State.STABLE, 0)}), 1)
+    assert isinstance(send.message, Subscribe)
+    return client, send.message.subscription
+
+
+ITEMS: tuple[Item, ...] = (
+    Stable(piece(0, 10)),
+    Preview(piece(10, 20, "guess")),
+    Preview(piece(20, 30, "guess")),
+    Undo(10),
+    Stable(piece(10, 20)),
+    Stable(piece(20, 30)),
+    RecDone(),
+)
+
+
+def test_a_client_is_shown_everything_in_order() -> None:
+    client, number = connect()
+    shown, _ = client.receive("x", Feed("s", number, 0, ITEMS), 2)
+    assert [(each.kind, each.boundary) for each in shown] == [
+        (Kind.INSERT, 10),
+        (Kind.TENTATIVE, 20),
+        (Kind.TENTATIVE, 30),
+        (Kind.UNDO, 10),
+        (Kind.INSERT, 20),
+        (Kind.INSERT, 30),
+        (Kind.REC_DONE, 30),
+    ]
+    assert shown[1].rows == piece(10, 20, "guess").rows
+
+
+def test_without_tentative_rows_only_the_stable_stream_is_shown() -> None:
+    client, number = connect(tentative=False)
+    shown, _ = client.receive("x", Feed("s", number, 0, ITEMS), 2)
+    assert shown == [
+        Shown(Kind.INSERT, end, piece(end - 10, end).rows) for end in range(10, 40, 10)
+    ]
+
+
+def test_a_rec_done_of_nothing_is_not_shown() -> None:
+    client, number = connect()
+    shown, _ = client.receive("x", Feed("s", number, 0, (RecDone(), Stable(piece(0, 10)))), 2)
+    assert [each.kind for each in shown] == [Kind.INSERT]
+
+
+def test_other_streams_and_messages_are_left() -> None:
+    client, number = connect()
+    assert client.receive("x", Feed("other", number, 0, ITEMS), 2) == ([], [])
+    assert client.receive("x", Heartbeat({}), 2) == ([], [])
+
+
+def test_heartbeats_acknowledge_what_is_stable() -> None:
+    client, number = connect()
+    client.receive("x", Feed("s", number, 0, ITEMS[:3]), 2)
+    assert client.wake(9) == []
+    beats = [send.message for send in client.wake(10)]
+    assert beats == [Heartbeat({"s": 10})]
+    assert client.next_wake == 20
+
+
+def test_a_piece_that_nobody_keeps_is_noted_and_passed_over() -> None:
+    client, number = connect()
+    client.receive("x", Feed("s", number, 0, (Stable(piece(0, 10)),)), 2)
+    shown, sends = client.receive("x", Feed("s", number, 1, (Gap(50),)), 3)
+    assert shown == []
+    [ask] = [send.message for send in sends if isinstance(send.message, Subscribe)]
+    assert ask.after == 50
+    assert client.gaps == [(10, 50)]
+    shown, _ = client.receive("x", Feed("s", ask.subscription, 0, (Stable(piece(50, 60)),)), 4)
+    assert [each.boundary for each in shown] == [60]
+
+
+class Replica:
+    """Real lines, heartbeats answered; publishes and guesses at its own pace."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.line = Line("s", ("c",))
+        self.base = self.fork = 0
+        self.state = State.STABLE
+
+    def publish(self) -> list[Send]:
+        start, self.base = self.base, self.base + 10
+        return self.line.publish(piece(start, self.base))
+
+    def guess(self) -> list[Send]:
+        start = max(self.fork, self.base)
+        self.fork = start + 10
+        return self.line.preview(piece(start, self.fork, self.name))
+
+    def receive(self, send: Send) -> list[Send]:
+        match send.message:
+            case Subscribe():
+                return self.line.subscribe("c", send.message)
+            case Unsubscribe():
+                self.line.unsubscribe("c", send.message)
+            case Heartbeat(acks):
+                self.line.acknowledge("c", acks["s"])
+                line = self.line
+                said = Progress(self.state, line.end, line.dropped_before, *line.subscription("c"))
+                return [Send("c", Vitals({"s": said}))]
+        return []
+
+
+class World:
+    def __init__(self, seed: int, *, tentative: bool) -> None:
+        self.random = Random(seed)
+        self.loss = self.random.choice([0, 0.1, 0.3])
+        self.replicas = {name: Replica(name) for name in NAMES}
+        self.client = Client("s", NAMES, heartbeat=5, missed=2, tentative=tentative)
+        self.flying: list[tuple[str, Send]] = []
+        self.cut: set[str] = set()
+        self.now = 0
+        self.shown: list[Shown] = []
+
+    def fly(self, sender: str, sends: Sequence[Send]) -> None:
+        for send in sends:
+            if not {sender, send.to} & self.cut and self.random.random() >= self.loss:
+                self.flying.append((sender, send))
+
+    def tick(self) -> None:
+        self.now += 1
+        self.fly("c", self.client.wake(self.now))
+        flying, self.flying = self.flying, []
+        for sender, send in flying:
+            if send.to == "c":
+                shown, sends = self.client.receive(sender, send.message, self.now)
+                self.shown += shown
+                self.fly("c", sends)
+            else:
+                self.fly(send.to, self.replicas[send.to].receive(send))
+
+
+@pytest.mark.parametrize("tentative", [True, False])
+@pytest.mark.parametrize("seed", range(40))
+def test_what_is_shown_folds_to_the_stable_stream(seed: int, tentative: bool) -> None:
+    world = World(seed, tentative=tentative)
+    random = world.random
+    for _ in range(200):
+        for name, replica in world.replicas.items():
+            if random.random() < 0.2:
+                failing = replica.state is State.UP_FAILURE
+                world.fly(name, replica.guess() if failing else replica.publish())
+            if random.random() < 0.03:
+                replica.state = random.choice([State.STABLE, State.UP_FAILURE])
+        if random.random() < 0.05:
+            world.cut = set(random.sample(NAMES, random.randrange(3)))
+        world.tick()
+    world.loss, world.cut = 0, set()
+    end = max(max(replica.base, replica.fork) for replica in world.replicas.values()) + 50
+    for name, replica in world.replicas.items():
+        replica.state = State.STABLE
+        while replica.base < end:
+            world.fly(name, replica.publish())
+    for _ in range(100):
+        world.tick()
+    check(world.shown, end, tentative=tentative)
+
+
+def check(shown: list[Shown], end: int, *, tentative: bool) -> None:
+    folded: list[Shown] = []
+    corrected = True
+    for each in shown:
+        match each.kind:
+            case Kind.UNDO:
+                folded = [kept for kept in folded if kept.boundary <= each.boundary]
+                assert all(kept.kind is Kind.INSERT for kept in folded)
+            case Kind.REC_DONE:
+                assert all(kept.kind is Kind.INSERT for kept in folded)
+                corrected = True
+            case _:
+                corrected = corrected and each.kind is Kind.INSERT
+                folded.append(each)
+    stable = [each for each in shown if each.kind is Kind.INSERT]
+    assert folded == stable
+    rows = [row for each in stable for row in each.rows]
+    assert rows == list(piece(0, end).rows)
+    assert corrected
+    if not tentative:
+        assert shown == stable

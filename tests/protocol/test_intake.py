@@ -1,0 +1,423 @@
+"""Reading one stream from several replicas: none of it is lost, repeated or undone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+
+import pytest
+
+from holdfast.protocol.intake import SwitchIntake
+from holdfast.protocol.line import Line
+from holdfast.protocol.messages import (
+    Feed,
+    Gap,
+    Item,
+    Message,
+    Preview,
+    Progress,
+    RecDone,
+    Send,
+    Stable,
+    Subscribe,
+    Undo,
+    Unsubscribe,
+)
+from holdfast.protocol.states import State
+from holdfast.protocol.switching import Choice
+from holdfast.tuples import Row, Segment
+
+STABLE, UP, FIXING, GONE = State.STABLE, State.UP_FAILURE, State.STABILIZATION, State.FAILURE
+NAMES = ("x", "y", "z")
+GRACE = 20
+
+
+def piece(start: int, end: int, value: object = "right") -> Segment:
+    return Segment(start, end, tuple(Row(time, "k", value) for time in range(start, end, 5)))
+
+
+def make(*names: str, position: int = 0) -> SwitchIntake:
+    return SwitchIntake("s", names or NAMES, grace=GRACE, position=position)
+
+
+def read_on(intake: SwitchIntake, now: int = 0, **states: State) -> list[Send]:
+    return intake.read_on(states, dict.fromkeys(states, 0), now)
+
+
+def asked(sends: Sequence[Send]) -> list[tuple[str, Subscribe]]:
+    return [(s.to, s.message) for s in sends if isinstance(s.message, Subscribe)]
+
+
+def left(sends: Sequence[Send]) -> list[str]:
+    return [s.to for s in sends if isinstance(s.message, Unsubscribe)]
+
+
+class Feeder:
+    """Numbers the messages of a replica's newest subscription."""
+
+    def __init__(self, intake: SwitchIntake) -> None:
+        self.intake = intake
+        self.numbers: dict[str, tuple[int, int]] = {}
+
+    def follow(self, sends: Sequence[Send]) -> None:
+        for name, ask in asked(sends):
+            self.numbers[name] = ask.subscription, 0
+
+    def feed(self, name: str, *items: Item, now: int = 1) -> tuple[list[Item], list[Send]]:
+        subscription, number = self.numbers[name]
+        self.numbers[name] = subscription, number + 1
+        news, sends = self.intake.take(name, Feed("s", subscription, number, items), now)
+        self.follow(sends)
+        return news, sends
+
+
+def connect(now: int = 0, **states: State) -> tuple[SwitchIntake, Feeder]:
+    intake = make(*states)
+    feeder = Feeder(intake)
+    feeder.follow(read_on(intake, now, **states))
+    return intake, feeder
+
+
+# Switching
+
+
+def test_the_first_subscription_is_from_the_beginning_with_previews() -> None:
+    intake = make()
+    [(name, ask)] = asked(read_on(intake, 5, x=STABLE, y=STABLE, z=STABLE))
+    assert (name, ask.after, ask.shown, ask.previews) == ("x", 0, 0, True)
+    assert read_on(intake, 6, x=STABLE, y=STABLE, z=STABLE) == []
+
+
+def test_a_better_replica_is_asked_from_where_the_other_was_left() -> None:
+    intake, feeder = connect(x=STABLE, y=STABLE)
+    feeder.feed("x", Stable(piece(0, 30)), Preview(piece(30, 40, "guess")))
+    sends = read_on(intake, 9, x=GONE, y=STABLE)
+    [(name, ask)] = asked(sends)
+    assert (name, ask.after, ask.shown, ask.previews) == ("y", 30, 40, True)
+    assert left(sends) == ["x"]
+
+
+def test_numbers_of_subscriptions_grow_over_a_restart() -> None:
+    intake = make()
+    [(_, before)] = asked(read_on(intake, 100, x=STABLE, y=STABLE, z=STABLE))
+    intake = make()
+    [(_, after)] = asked(read_on(intake, 200, x=STABLE, y=STABLE, z=STABLE))
+    assert after.subscription > before.subscription
+
+
+def test_corrections_come_from_a_second_replica_in_the_background() -> None:
+    intake, feeder = connect(x=UP, y=UP)
+    feeder.feed("x", Preview(piece(0, 10, "guess")))
+    [(name, ask)] = asked(sends := read_on(intake, 9, x=UP, y=FIXING))
+    feeder.follow(sends)
+    assert (name, ask.previews, ask.shown) == ("y", False, 10)
+    news, _ = feeder.feed("y", Undo(0), Stable(piece(0, 10)))
+    assert news == [Undo(0), Stable(piece(0, 10))]
+    news, _ = feeder.feed("x", Preview(piece(10, 20, "guess")))
+    assert news == [Preview(piece(10, 20, "guess"))]
+
+
+def test_the_background_replica_becomes_the_current_one_at_rec_done() -> None:
+    intake, feeder = connect(x=UP, y=FIXING)
+    feeder.feed("x", Preview(piece(0, 10, "guess")))
+    news, sends = feeder.feed("y", Stable(piece(0, 10)), RecDone(), now=5)
+    assert news == [Undo(0), Stable(piece(0, 10)), RecDone()]
+    assert intake.choice == Choice("y")
+    assert left(sends) == ["x"]
+    [(name, ask)] = asked(sends)
+    assert (name, ask.previews, ask.after) == ("y", True, 10)
+    assert intake.caught_up == {"y"}
+    assert intake.take("x", Feed("s", 0, 1, (Preview(piece(10, 20)),)), 6) == ([], [])
+    assert read_on(intake, 7, x=UP, y=FIXING) == [], "its old state does not undo the step"
+
+
+def test_previews_are_taken_from_the_current_replica_only() -> None:
+    _, feeder = connect(x=UP, y=FIXING)
+    assert feeder.feed("y", Preview(piece(0, 10, "guess"))) == ([], [])
+
+
+def test_stable_rows_are_taken_from_either_once() -> None:
+    _, feeder = connect(x=UP, y=FIXING)
+    assert feeder.feed("y", Stable(piece(0, 10)))[0] == [Stable(piece(0, 10))]
+    assert feeder.feed("x", Stable(piece(0, 10)))[0] == []
+    assert feeder.feed("x", Stable(piece(0, 20)))[0] == [Stable(piece(10, 20))]
+    assert feeder.feed("y", Stable(piece(30, 40)))[0] == []
+
+
+def test_an_undo_is_passed_on_only_before_something_stable() -> None:
+    _, feeder = connect(x=STABLE)
+    assert feeder.feed("x", Preview(piece(0, 10, "guess")))[0] != []
+    assert feeder.feed("x", Undo(0))[0] == []
+    assert feeder.feed("x", Stable(piece(0, 10)))[0] == [Undo(0), Stable(piece(0, 10))]
+    assert feeder.feed("x", Stable(piece(10, 20)))[0] == [Stable(piece(10, 20))]
+
+
+def test_rec_done_is_no_news_while_previews_stand() -> None:
+    _, feeder = connect(x=STABLE)
+    feeder.feed("x", Preview(piece(0, 10, "guess")))
+    assert feeder.feed("x", RecDone())[0] == []
+
+
+# What is lost
+
+
+@pytest.mark.parametrize("repeat", [0, 1])
+def test_repeated_messages_say_nothing(repeat: int) -> None:
+    intake, feeder = connect(x=STABLE)
+    subscription, _ = feeder.numbers["x"]
+    feeder.feed("x", Stable(piece(0, 10)))
+    feeder.feed("x", Stable(piece(10, 20)))
+    again = Feed("s", subscription, repeat, (Stable(piece(20, 30)),))
+    assert intake.take("x", again, 2) == ([], [])
+
+
+def test_a_message_that_has_overtaken_another_waits_for_it() -> None:
+    intake, feeder = connect(x=STABLE)
+    subscription, _ = feeder.numbers["x"]
+    early = Feed("s", subscription, 1, (Stable(piece(10, 20)),))
+    late = Feed("s", subscription, 0, (Stable(piece(0, 10)),))
+    assert intake.take("x", early, 7) == ([], [])
+    assert intake.take("x", late, 8) == ([Stable(piece(0, 10)), Stable(piece(10, 20))], [])
+
+
+def test_a_missing_message_is_noticed_and_asked_for() -> None:
+    intake, feeder = connect(x=STABLE)
+    subscription, _ = feeder.numbers["x"]
+    feeder.feed("x", Stable(piece(0, 10)))
+    intake.take("x", Feed("s", subscription, 2, (Stable(piece(20, 30)),)), 7)
+    said = Progress(STABLE, 30, 0, subscription, 3)
+    assert intake.check("x", said, 8) == [], "it may be on its way"
+    [(name, ask)] = asked(intake.check("x", said, 9))
+    assert (name, ask.after) == ("x", 10)
+    assert ask.subscription > subscription
+
+
+def test_feeds_of_strangers_and_of_old_subscriptions_are_left() -> None:
+    intake, feeder = connect(x=STABLE, y=STABLE)
+    subscription, _ = feeder.numbers["x"]
+    feed = Feed("s", subscription - 1, 0, (Stable(piece(0, 10)),))
+    assert intake.take("x", feed, 1) == ([], [])
+    assert intake.take("y", feed, 1) == ([], [])
+    assert intake.take("nobody", feed, 1) == ([], [])
+
+
+def test_a_lost_subscription_is_repeated_after_the_grace() -> None:
+    intake, _ = connect(now=100, x=STABLE)
+    unknown = Progress(STABLE, 50)
+    assert intake.check("x", unknown, 100 + GRACE - 1) == []
+    [(name, ask)] = asked(intake.check("x", unknown, 100 + GRACE))
+    assert (name, ask.after) == ("x", 0)
+
+
+def test_the_last_message_is_missed_when_the_replica_says_it_again() -> None:
+    intake, feeder = connect(x=STABLE)
+    subscription, _ = feeder.numbers["x"]
+    said = Progress(STABLE, 50, 0, subscription, 1)
+    assert intake.check("x", said, 50) == [], "it may be on its way"
+    assert len(asked(intake.check("x", said, 60))) == 1
+
+
+# Gaps, and room
+
+
+def test_a_gap_sends_the_reader_to_another_replica() -> None:
+    intake, feeder = connect(x=STABLE, y=STABLE)
+    news, sends = feeder.feed("x", Gap(50), Stable(piece(50, 60)))
+    assert (news, left(sends)) == ([], ["x"])
+    [(name, ask)] = asked(read_on(intake, 5, x=STABLE, y=STABLE))
+    assert (name, ask.after) == ("y", 0)
+    assert intake.gap({"x": STABLE, "y": STABLE}) is None
+
+
+def test_only_when_nobody_has_it_there_is_a_gap() -> None:
+    intake, feeder = connect(x=STABLE, y=STABLE)
+    feeder.feed("x", Gap(50))
+    feeder.follow(read_on(intake, 5, x=STABLE, y=STABLE))
+    feeder.feed("y", Gap(40))
+    assert intake.gap({"x": STABLE, "y": STABLE}) == 40
+    intake.jump(40)
+    assert intake.position == 40
+    [(name, ask)] = asked(read_on(intake, 6, x=STABLE, y=STABLE))
+    assert (name, ask.after) == ("y", 40)
+
+
+def test_a_replica_that_is_away_may_still_have_it_unless_one_is_in_haste() -> None:
+    intake, feeder = connect(x=STABLE, y=GONE)
+    feeder.feed("x", Gap(50))
+    states = {"x": STABLE, "y": GONE}
+    assert intake.gap(states) is None
+    assert intake.gap(states, hasty=True) == 50
+
+
+def test_a_gap_before_our_place_is_none() -> None:
+    intake, feeder = connect(x=STABLE)
+    feeder.feed("x", Stable(piece(0, 30)))
+    news, sends = feeder.feed("x", Gap(20), Stable(piece(30, 40)))
+    assert (news, sends) == ([Stable(piece(30, 40))], [])
+    assert intake.gap({"x": STABLE}) is None
+
+
+def test_a_paused_intake_reads_nothing_and_goes_on_where_it_was() -> None:
+    intake, feeder = connect(x=UP, y=FIXING)
+    feeder.feed("x", Stable(piece(0, 10)))
+    assert sorted(left(intake.pause())) == ["x", "y"]
+    assert intake.is_paused
+    assert feeder.feed("x", Stable(piece(10, 20))) == ([], [])
+    assert read_on(intake, 5, x=STABLE, y=STABLE) == []
+    intake.resume()
+    [(name, ask)] = asked(read_on(intake, 6, x=STABLE, y=STABLE))
+    assert (name, ask.after) == ("x", 10)
+
+
+# Everything at once
+
+
+class Replica:
+    """Publishes what every replica does, at its own pace, and guesses ahead now and then."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.line = Line("s", ("r",))
+        self.base = self.fork = 0
+        self.state = STABLE
+
+    def step(self, random: Random) -> list[Send]:
+        match random.randrange(4):
+            case 0 | 1:
+                return self.publish(random.choice([10, 10, 5, 20]))
+            case 2 if self.state is not STABLE:
+                start = self.fork = max(self.fork, self.base)
+                self.fork += 10
+                return self.line.preview(piece(start, start + 10, f"guess of {self.name}"))
+            case 3 if random.random() < 0.1:
+                self.line = Line("s", ("r",))
+                for start in range(0, self.base, 5):
+                    self.line.publish(piece(start, start + 5))
+                self.fork = self.base
+        return []
+
+    def publish(self, size: int) -> list[Send]:
+        start, self.base = self.base, self.base + size
+        return self.line.publish(piece(start, self.base))
+
+    def receive(self, message: Message) -> list[Send]:
+        if isinstance(message, Subscribe):
+            return self.line.subscribe("r", message)
+        assert isinstance(message, Unsubscribe)
+        self.line.unsubscribe("r", message)
+        return []
+
+    @property
+    def progress(self) -> Progress:
+        line = self.line
+        return Progress(self.state, line.end, line.dropped_before, *line.subscription("r"))
+
+
+class World:
+    """Three replicas, one reader and a network that loses, repeats and mixes up."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = Random(seed)
+        self.loss = self.random.choice([0, 0.05, 0.3])
+        self.repeats = self.random.choice([0, 0.2])
+        self.mixes = self.random.choice([0, 0.3])
+        self.replicas = {name: Replica(name) for name in NAMES}
+        self.intake = make()
+        self.states = dict.fromkeys(NAMES, STABLE)
+        self.flying: list[tuple[str, Send | Progress]] = []
+        self.now = 0
+        self.rows: list[Row] = []
+        self.position = 0
+        self.has_previews = False
+
+    def fly(self, replica: str, what: Sequence[Send | Progress]) -> None:
+        for each in what:
+            if self.random.random() >= self.loss:
+                self.flying += [(replica, each)] * (1 + (self.random.random() < self.repeats))
+
+    def send(self, sends: Sequence[Send]) -> None:
+        for send in sends:
+            self.fly(send.to, [send])
+
+    def tick(self) -> None:
+        self.now += 1
+        for _ in range(min(len(self.flying), self.random.randrange(6))):
+            mixed = self.random.random() < self.mixes
+            index = self.random.randrange(len(self.flying)) if mixed else 0
+            self.arrive(*self.flying.pop(index))
+        if self.random.random() < 0.3:
+            self.read_on()
+        for name, replica in self.replicas.items():
+            if self.random.random() < 0.2:
+                self.fly(name, [replica.progress])
+
+    def read_on(self) -> None:
+        ends = {name: replica.line.end for name, replica in self.replicas.items()}
+        self.send(self.intake.read_on(self.states, ends, self.now))
+
+    def arrive(self, replica: str, what: Send | Progress) -> None:
+        if isinstance(what, Progress):
+            self.states[replica] = what.state
+            self.send(self.intake.check(replica, what, self.now))
+        elif what.to == "r":
+            assert isinstance(what.message, Feed)
+            news, sends = self.intake.take(replica, what.message, self.now)
+            self.apply(news)
+            self.send(sends)
+        else:
+            self.fly(replica, self.replicas[replica].receive(what.message))
+
+    def apply(self, news: Sequence[Item]) -> None:
+        for item in news:
+            match item:
+                case Stable(segment):
+                    assert segment.start == self.position
+                    assert not self.has_previews, "no UNDO before something stable"
+                    self.position = segment.end
+                    self.rows += segment.rows
+                case Preview(segment):
+                    assert segment.start >= self.position
+                    self.has_previews = True
+                case Undo(boundary):
+                    assert boundary == self.position
+                    assert self.has_previews, "an UNDO of nothing"
+                    self.has_previews = False
+                case RecDone():
+                    assert not self.has_previews
+        assert self.intake.position == self.position
+
+    def shake(self) -> None:
+        """Anything may happen to a replica, or to how it is seen."""
+        replica = self.replicas[self.random.choice(NAMES)]
+        replica.state = self.random.choice([STABLE, UP, FIXING, UP])
+        self.states[self.random.choice(NAMES)] = self.random.choice(list(State))
+        if self.random.random() < 0.1:
+            if self.intake.is_paused:
+                self.intake.resume()
+            else:
+                self.send(self.intake.pause())
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_whatever_is_switched_and_lost_the_stable_stream_is_read_once(seed: int) -> None:
+    world = World(seed)
+    random = world.random
+    for _ in range(300):
+        for name, replica in world.replicas.items():
+            if random.random() < 0.3:
+                world.fly(name, replica.step(random))
+        if random.random() < 0.15:
+            world.shake()
+        world.tick()
+    world.loss = world.repeats = world.mixes = 0
+    world.intake.resume()
+    end = max(replica.fork for replica in world.replicas.values()) + 200
+    for name, replica in world.replicas.items():
+        replica.state = STABLE
+        while replica.base < end:
+            world.fly(name, replica.publish(10))
+    for _ in range(300):
+        world.tick()
+    assert world.position >= end
+    assert not world.has_previews
+    assert world.rows == list(piece(0, world.position).rows)

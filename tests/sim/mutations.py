@@ -1,0 +1,309 @@
+"""Rules of the protocols, each taken out once: what the simulator must notice."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+from holdfast.protocol import line as line_module
+from holdfast.protocol.gates.ballot import Ballot
+from holdfast.protocol.gates.order import Order
+from holdfast.protocol.gates.sample import Sample
+from holdfast.protocol.gates.vote import Vote
+from holdfast.protocol.gates.vote_latest import VoteLatest
+from holdfast.protocol.intake import Subscription, SwitchIntake
+from holdfast.protocol.line import Line
+from holdfast.protocol.messages import Item, RecDone, Send, Stable, Undo
+from holdfast.protocol.monitor import Monitor
+from holdfast.protocol.node import Node
+from holdfast.protocol.source import Source
+from holdfast.protocol.spool import Spool
+from holdfast.protocol.stagger import Stagger
+from holdfast.protocol.switching import Choice
+from holdfast.protocol.vote_intake import VoteIntake
+from holdfast.sim.parties.node import NodeParty
+from holdfast.sim.scenario import Options
+from holdfast.tuples import Segment
+
+__all__ = ["MUTATIONS", "Mutation"]
+
+Patch = pytest.MonkeyPatch
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """A rule that is taken out, and where to look for what comes of it."""
+
+    name: str
+    apply: Callable[[Patch], None]
+    options: Options = Options()
+    first_seed: int = 0
+
+
+def boundary_maximum(patch: Patch) -> None:
+    patch.setattr(Order, "_frontier", lambda self: max(self._stable.values()) // self.size)
+
+
+def undo_skipped_by_reader(patch: Patch) -> None:
+    take = SwitchIntake.take
+
+    def without(self: Any, *given: Any) -> Any:
+        news, sends = take(self, *given)
+        return [item for item in news if not isinstance(item, Undo)], sends
+
+    patch.setattr(SwitchIntake, "take", without)
+
+
+def without_items(kind: type) -> Callable[[Patch], None]:
+    """Take a kind of item out of all feeds."""
+
+    def apply(patch: Patch) -> None:
+        tell = Line._tell
+
+        def without(self: Line, name: str) -> list[Send]:
+            sends = tell(self, name)
+            return [
+                replace(send, message=replace(send.message, items=_not(kind, send.message.items)))  # type: ignore[arg-type, union-attr, type-var]
+                for send in sends
+            ]
+
+        patch.setattr(Line, "_tell", without)
+
+    return apply
+
+
+def _not(kind: type, items: tuple[Item, ...]) -> tuple[Item, ...]:
+    return tuple(item for item in items if not isinstance(item, kind))
+
+
+def duplicates_kept(patch: Patch) -> None:
+    def publish(self: Line, segment: Segment) -> list[Send]:
+        self.segments.append(segment)
+        self.end = max(self.end, segment.end)
+        self.previewed = max(self.previewed, self.end)
+        for reader in self._readers.values():
+            reader.position = min(reader.position, segment.start)
+        return self._tell_all()
+
+    patch.setattr(Line, "publish", publish)
+
+
+def no_turns(patch: Patch) -> None:
+    patch.setattr(Stagger, "granted", property(lambda self: True, lambda self, value: None), raising=False)
+    patch.setattr(Stagger, "want", lambda self, now: [])
+    patch.setattr(Stagger, "finish", lambda self, now: [])
+
+
+def ack_of_one_replica(patch: Patch) -> None:
+    def truncate(self: Line) -> None:
+        self.segments.drop_before(max(self._acks.values()))
+        self.dropped_before = self.end if self.segments.start is None else self.segments.start
+
+    patch.setattr(Line, "_truncate", truncate)
+
+
+def acks_before_saved(patch: Patch) -> None:
+    """Acknowledge what was processed, and forget it, though the stage may lose it again."""
+    done = Order.base_done
+
+    def base_done(self: Order) -> None:
+        done(self)
+        self.forget(self.base)
+
+    patch.setattr(Order, "base_done", base_done)
+    patch.setattr(Order, "rewind", lambda self, number: setattr(self, "base", number))
+
+
+def quorum_of_2f(patch: Patch) -> None:
+    patched = Vote.__init__
+
+    def init(self: Vote, *given: Any, **named: Any) -> None:
+        patched(self, *given, **named)
+        self._quorum = 2
+
+    patch.setattr(Vote, "__init__", init)
+
+
+def first_vote_wins(patch: Patch) -> None:
+    patch.setattr(Ballot, "quorum", 1, raising=False)
+    patched = Vote.__init__
+
+    def init(self: Vote, *given: Any, **named: Any) -> None:
+        patched(self, *given, **named)
+        self._quorum = 1
+
+    patch.setattr(Vote, "__init__", init)
+
+
+def splits_are_not_repeated(patch: Patch) -> None:
+    patch.setattr(VoteIntake, "_redo", lambda self, redo: [])
+
+
+def highest_claim_believed(patch: Patch) -> None:
+    patch.setattr(VoteLatest, "_believed", property(lambda self: max(self._newest.values())))
+
+
+def samples_not_compared(patch: Patch) -> None:
+    patch.setattr(Sample, "_settle", lambda self, bucket, ballot: [])
+
+
+def fork_is_the_base(patch: Patch) -> None:
+    """Tentative state is not rolled back."""
+    carry_out = NodeParty._carry_out
+
+    def without(self: NodeParty, command: Any) -> None:
+        if type(command).__name__ == "Fork":
+            self.fork = self.base
+        else:
+            carry_out(self, command)
+
+    patch.setattr(NodeParty, "_carry_out", without)
+    patch.setattr(NodeParty, "_drop_fork", lambda self: setattr(self, "fork", None))
+
+
+def previews_at_once(patch: Patch) -> None:
+    patch.setattr(Order, "_first_due", lambda self, number: min(self._reached.get(number, {0: math.inf}).values(), default=math.inf))
+
+
+def previews_never(patch: Patch) -> None:
+    patch.setattr(Order, "due", lambda self, correcting: math.inf)
+
+
+def clock_from_arrival(patch: Patch) -> None:
+    """Every gate of a chain waits for its whole delay after the one before it."""
+
+    def first_due(self: Order, number: int) -> float:
+        reached = self._reached.get(number, {})
+        return min((t + self.delays.of(s) for s, t in reached.items()), default=math.inf)
+
+    patch.setattr(Order, "_first_due", first_due)
+
+
+def failed_replicas_given_up(patch: Patch) -> None:
+    wake = Monitor.wake
+
+    def without(self: Monitor, now: int, acks: Any) -> list[Send]:
+        beats = wake(self, now, acks)
+        return [beat for beat in beats if self._unanswered[beat.to] <= self.missed + 1]
+
+    patch.setattr(Monitor, "wake", without)
+
+
+def losses_unnoticed(patch: Patch) -> None:
+    patch.setattr(Subscription, "is_lost", lambda self, progress, now, grace: False)
+
+
+def previews_taken_for_stable(patch: Patch) -> None:
+    """Subscribe from after the previews, as if they were final."""
+    subscribe = SwitchIntake._subscribe
+
+    def without(self: SwitchIntake, name: str, now: int) -> Send:
+        self.position = max(self.position, self.shown)
+        return subscribe(self, name, now)
+
+    patch.setattr(SwitchIntake, "_subscribe", without)
+
+
+def never_switch(patch: Patch) -> None:
+    patch.setattr("holdfast.protocol.intake.choose", lambda choice, states, ends: choice)
+
+
+def speaks_before_it_is_consistent(patch: Patch) -> None:
+    init = Node.__init__
+
+    def without(self: Node, *given: Any, lost: bool = False, **named: Any) -> None:
+        init(self, *given, lost=False, **named)
+
+    patch.setattr(Node, "__init__", without)
+
+
+def converges_at_once(patch: Patch) -> None:
+    jump = Node._jump
+
+    def without(self: Node, bucket: int, now: int) -> Any:
+        commands = jump(self, bucket, now)
+        if commands:
+            self.consistent_from = bucket * self.gate.size
+        return commands
+
+    patch.setattr(Node, "_jump", without)
+
+
+def copied_state_without_logs(patch: Patch) -> None:
+    patch.setattr(Line, "restore", lambda self, segments, end: self.skip(end))
+
+
+def published_before_logged(patch: Patch) -> None:
+    close = Source._close
+
+    def without(self: Source, now: int) -> Any:
+        return close(self, now)
+
+    patch.setattr(Source, "_close", without)
+    from holdfast.sim.parties.source import SourceParty
+
+    def persist(self: SourceParty, commands: Any) -> None:
+        for command in commands:
+            entry = command.entry
+            self._send(self.source.persisted(entry))
+            self.process.after(100_000, lambda entry=entry: self._write(entry))
+
+    patch.setattr(SourceParty, "_persist", persist)
+
+
+def gaps_not_told(patch: Patch) -> None:
+    patch.setattr(
+        Line,
+        "_close_gap",
+        staticmethod(
+            lambda reader, boundary, items: setattr(
+                reader, "position", max(reader.position, boundary)
+            )
+        ),
+    )
+
+
+def full_lines_go_on(patch: Patch) -> None:
+    patch.setattr(Line, "is_full", property(lambda self: False))
+    patch.setattr(Node, "_make_room", lambda self, now: [])
+
+
+def corrections_never_end(patch: Patch) -> None:
+    """The fork is kept though the base has caught up."""
+    patch.setattr(Node, "_has_caught_up", property(lambda self: False))
+
+
+MUTATIONS = [
+    Mutation("boundary minimum replaced by maximum", boundary_maximum),
+    Mutation("UNDO skipped by the reader", undo_skipped_by_reader),
+    Mutation("UNDO skipped by the line", without_items(Undo)),
+    Mutation("REC_DONE skipped", without_items(RecDone)),
+    Mutation("dedup skipped", duplicates_kept, Options(faults="crashes")),
+    Mutation("stagger skipped", no_turns, Options("chain-2")),
+    Mutation("ack by one replica only", ack_of_one_replica),
+    Mutation("acknowledged before it is saved", acks_before_saved, Options(faults="crashes")),
+    Mutation("quorum 2f", quorum_of_2f, Options(policy="vote")),
+    Mutation("quorum 1", first_vote_wins, Options(policy="vote")),
+    Mutation("split votes are not repeated", splits_are_not_repeated, Options(policy="vote")),
+    Mutation("the highest claim is believed", highest_claim_believed, Options(policy="vote-latest")),
+    Mutation("samples are not compared", samples_not_compared, Options(policy="sample")),
+    Mutation("tentative state is not rolled back", fork_is_the_base, Options("window")),
+    Mutation("previews before the delay is over", previews_at_once, Options(faults="short")),
+    Mutation("previews never", previews_never),
+    Mutation("delays add up along a chain", clock_from_arrival, Options("chain-3", faults="cuts")),
+    Mutation("failed replicas are not probed", failed_replicas_given_up),
+    Mutation("losses are not noticed", losses_unnoticed),
+    Mutation("previews are taken for stable", previews_taken_for_stable),
+    Mutation("replicas are never switched", never_switch),
+    Mutation("speaks before it is consistent", speaks_before_it_is_consistent, Options(faults="crashes")),
+    Mutation("convergence is not waited for", converges_at_once, Options("window", faults="crashes")),
+    Mutation("published before it is logged", published_before_logged, Options(faults="crashes")),
+    Mutation("gaps are not told", gaps_not_told, Options(faults="long")),
+    Mutation("memory has no bound", full_lines_go_on, Options("last-rows", faults="long")),
+    Mutation("the fork outlives its use", corrections_never_end),
+    Mutation("state is copied without the logs", copied_state_without_logs, Options(faults="crashes")),
+]
