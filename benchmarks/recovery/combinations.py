@@ -133,7 +133,7 @@ def _claims(report: Report, scale: Scale, way: str, of: Of) -> None:
             for failure in longer
         ),
         1,
-        "Fig 5-8: fewest against most",
+        "Fig 5-8: fewer; that it has the fewest of all is not claimed",
         at_least=False,
         unit=" times",
     )

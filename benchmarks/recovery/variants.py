@@ -33,14 +33,14 @@ def report_variants(report: Report, scale: Scale) -> None:
     report_combinations(report, scale, outcomes)
     report_chains(report, scale, outcomes)
     report.claim(
-        f"rows missing, doubled or not corrected after {len(outcomes)} failures",
+        f"rows missing, doubled or not corrected after {len(outcomes)} runs",
         sum(outcome.wrong for outcome in outcomes.values()),
         0,
         "what the sources logged",
         at_least=False,
     )
     report.claim(
-        "rows of inputs that did not fail, shown only with the corrections",
+        "rows of inputs that did not fail, shown only with the corrections, links in order",
         sum(outcome.skipped for outcome in outcomes.values()),
         0,
         "what the sources logged",
@@ -53,7 +53,7 @@ def _length(outage: Outage) -> float:
 
 
 def _run_all(report: Report, wanted: Sequence[Outage]) -> dict[Outage, Outcome]:
-    report.progress(f"{len(wanted)} failures in the simulator, two at a time")
+    report.progress(f"{len(wanted)} runs in the simulator, two at a time")
     outcomes = {}
     for outage, outcome in run_outages(wanted):
         outcomes[outage] = outcome

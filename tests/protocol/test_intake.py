@@ -131,6 +131,15 @@ def test_the_background_replica_becomes_the_current_one_at_rec_done() -> None:
     assert read_on(intake, 7, x=UP, y=FIXING) == [], "its old state does not undo the step"
 
 
+def test_a_background_replica_that_is_left_alone_is_asked_for_previews_too() -> None:
+    intake, feeder = connect(x=UP, y=FIXING)
+    feeder.feed("y", Stable(piece(0, 10)))
+    sends = read_on(intake, 5, x=GONE, y=FIXING)
+    [(name, ask)] = asked(sends)
+    assert (name, ask.previews, ask.after) == ("y", True, 10)
+    assert left(sends) == ["x"]
+
+
 def test_previews_are_taken_from_the_current_replica_only() -> None:
     _, feeder = connect(x=UP, y=FIXING)
     assert feeder.feed("y", Preview(piece(0, 10, "guess"))) == ([], [])

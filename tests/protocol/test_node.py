@@ -39,6 +39,7 @@ from holdfast.protocol.streams import AllOf, AnyOf, Reach
 from holdfast.tuples import Row, Segment
 
 SIZE, BEAT, DELAY, LAG = 100, 10, 300, 5
+UNION = AnyOf(("a", "b"))
 S, U, Z, F = State.STABLE, State.UP_FAILURE, State.STABILIZATION, State.FAILURE
 
 
@@ -96,7 +97,7 @@ class Rig:
     def __init__(
         self,
         *,
-        reach: Reach = AnyOf(("a", "b")),
+        reach: Reach = UNION,
         span: float = 0,
         peers: tuple[str, ...] = (),
         lost: bool = False,
@@ -350,7 +351,7 @@ def test_a_new_failure_while_corrections_are_made_keeps_the_rest_tentative() -> 
     rig.run(1200, ["a"])
     rig.upstream.down = set()
     rig.publish("b", 800)
-    rig.advance(1250)
+    rig.advance(1220)
     rig.upstream.down = {"z"}
     assert rig.node.state is Z
     rig.run(1600, ["a"])

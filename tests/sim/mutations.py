@@ -4,28 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import pytest
 
-from holdfast.protocol import line as line_module
-from holdfast.protocol.gates.ballot import Ballot
 from holdfast.protocol.gates.order import Order
 from holdfast.protocol.gates.sample import Sample
 from holdfast.protocol.gates.vote import Vote
 from holdfast.protocol.gates.vote_latest import VoteLatest
 from holdfast.protocol.intake import Subscription, SwitchIntake
 from holdfast.protocol.line import Line
-from holdfast.protocol.messages import Item, RecDone, Send, Stable, Undo
+from holdfast.protocol.messages import Item, RecDone, Send, Undo
 from holdfast.protocol.monitor import Monitor
 from holdfast.protocol.node import Node
-from holdfast.protocol.source import Source
-from holdfast.protocol.spool import Spool
 from holdfast.protocol.stagger import Stagger
-from holdfast.protocol.switching import Choice
 from holdfast.protocol.vote_intake import VoteIntake
 from holdfast.sim.parties.node import NodeParty
+from holdfast.sim.parties.source import SourceParty
 from holdfast.sim.scenario import Options
 from holdfast.tuples import Segment
 
@@ -40,8 +37,7 @@ class Mutation:
 
     name: str
     apply: Callable[[Patch], None]
-    options: Options = Options()
-    first_seed: int = 0
+    options: Options = field(default_factory=Options)
 
 
 def boundary_maximum(patch: Patch) -> None:
@@ -93,9 +89,11 @@ def duplicates_kept(patch: Patch) -> None:
 
 
 def no_turns(patch: Patch) -> None:
-    patch.setattr(Stagger, "granted", property(lambda self: True, lambda self, value: None), raising=False)
+    granted = property(lambda self: True, lambda self, value: None)
+    patch.setattr(Stagger, "granted", granted, raising=False)
     patch.setattr(Stagger, "want", lambda self, now: [])
     patch.setattr(Stagger, "finish", lambda self, now: [])
+    patch.setattr(Stagger, "next_wake", math.inf)
 
 
 def ack_of_one_replica(patch: Patch) -> None:
@@ -129,7 +127,6 @@ def quorum_of_2f(patch: Patch) -> None:
 
 
 def first_vote_wins(patch: Patch) -> None:
-    patch.setattr(Ballot, "quorum", 1, raising=False)
     patched = Vote.__init__
 
     def init(self: Vote, *given: Any, **named: Any) -> None:
@@ -166,7 +163,10 @@ def fork_is_the_base(patch: Patch) -> None:
 
 
 def previews_at_once(patch: Patch) -> None:
-    patch.setattr(Order, "_first_due", lambda self, number: min(self._reached.get(number, {0: math.inf}).values(), default=math.inf))
+    def first_due(self: Order, number: int) -> float:
+        return min(self._reached.get(number, {}).values(), default=math.inf)
+
+    patch.setattr(Order, "_first_due", first_due)
 
 
 def previews_never(patch: Patch) -> None:
@@ -222,35 +222,21 @@ def speaks_before_it_is_consistent(patch: Patch) -> None:
 
 
 def converges_at_once(patch: Patch) -> None:
-    jump = Node._jump
+    init = Node.__init__
 
-    def without(self: Node, bucket: int, now: int) -> Any:
-        commands = jump(self, bucket, now)
-        if commands:
-            self.consistent_from = bucket * self.gate.size
-        return commands
+    def without(self: Node, *given: Any, **named: Any) -> None:
+        init(self, *given, **named)
+        if self.place.span < math.inf:
+            self.place = replace(self.place, span=0)
 
-    patch.setattr(Node, "_jump", without)
-
-
-def copied_state_without_logs(patch: Patch) -> None:
-    patch.setattr(Line, "restore", lambda self, segments, end: self.skip(end))
+    patch.setattr(Node, "__init__", without)
 
 
 def published_before_logged(patch: Patch) -> None:
-    close = Source._close
-
-    def without(self: Source, now: int) -> Any:
-        return close(self, now)
-
-    patch.setattr(Source, "_close", without)
-    from holdfast.sim.parties.source import SourceParty
-
     def persist(self: SourceParty, commands: Any) -> None:
         for command in commands:
-            entry = command.entry
-            self._send(self.source.persisted(entry))
-            self.process.after(100_000, lambda entry=entry: self._write(entry))
+            self._send(self.source.persisted(command.entry))
+            self.process.after(100_000, partial(self._write, command.entry))
 
     patch.setattr(SourceParty, "_persist", persist)
 
@@ -277,33 +263,35 @@ def corrections_never_end(patch: Patch) -> None:
     patch.setattr(Node, "_has_caught_up", property(lambda self: False))
 
 
+CRASHES = Options(faults="crashes")
+VOTE = Options(policy="vote")
+
 MUTATIONS = [
     Mutation("boundary minimum replaced by maximum", boundary_maximum),
     Mutation("UNDO skipped by the reader", undo_skipped_by_reader),
     Mutation("UNDO skipped by the line", without_items(Undo)),
     Mutation("REC_DONE skipped", without_items(RecDone)),
-    Mutation("dedup skipped", duplicates_kept, Options(faults="crashes")),
+    Mutation("dedup skipped", duplicates_kept, CRASHES),
     Mutation("stagger skipped", no_turns, Options("chain-2")),
     Mutation("ack by one replica only", ack_of_one_replica),
-    Mutation("acknowledged before it is saved", acks_before_saved, Options(faults="crashes")),
-    Mutation("quorum 2f", quorum_of_2f, Options(policy="vote")),
-    Mutation("quorum 1", first_vote_wins, Options(policy="vote")),
-    Mutation("split votes are not repeated", splits_are_not_repeated, Options(policy="vote")),
-    Mutation("the highest claim is believed", highest_claim_believed, Options(policy="vote-latest")),
-    Mutation("samples are not compared", samples_not_compared, Options(policy="sample")),
-    Mutation("tentative state is not rolled back", fork_is_the_base, Options("window")),
+    Mutation("acknowledged before it is saved", acks_before_saved, CRASHES),
+    Mutation("quorum 2f", quorum_of_2f, VOTE),
+    Mutation("quorum 1", first_vote_wins, VOTE),
+    Mutation("split votes not repeated", splits_are_not_repeated, VOTE),
+    Mutation("highest claim believed", highest_claim_believed, Options(policy="vote-latest")),
+    Mutation("samples not compared", samples_not_compared, Options(policy="sample")),
+    Mutation("tentative state not rolled back", fork_is_the_base, Options("window")),
     Mutation("previews before the delay is over", previews_at_once, Options(faults="short")),
     Mutation("previews never", previews_never),
     Mutation("delays add up along a chain", clock_from_arrival, Options("chain-3", faults="cuts")),
-    Mutation("failed replicas are not probed", failed_replicas_given_up),
-    Mutation("losses are not noticed", losses_unnoticed),
-    Mutation("previews are taken for stable", previews_taken_for_stable),
-    Mutation("replicas are never switched", never_switch),
-    Mutation("speaks before it is consistent", speaks_before_it_is_consistent, Options(faults="crashes")),
-    Mutation("convergence is not waited for", converges_at_once, Options("window", faults="crashes")),
-    Mutation("published before it is logged", published_before_logged, Options(faults="crashes")),
-    Mutation("gaps are not told", gaps_not_told, Options(faults="long")),
-    Mutation("memory has no bound", full_lines_go_on, Options("last-rows", faults="long")),
-    Mutation("the fork outlives its use", corrections_never_end),
-    Mutation("state is copied without the logs", copied_state_without_logs, Options(faults="crashes")),
+    Mutation("failed replicas not probed", failed_replicas_given_up),
+    Mutation("losses not noticed", losses_unnoticed),
+    Mutation("previews taken for stable", previews_taken_for_stable),
+    Mutation("replicas never switched", never_switch),
+    Mutation("speaks before it is consistent", speaks_before_it_is_consistent, CRASHES),
+    Mutation("convergence not waited for", converges_at_once, Options("window", faults="crashes")),
+    Mutation("published before it is logged", published_before_logged, CRASHES),
+    Mutation("gaps not told", gaps_not_told, Options(faults="long")),
+    Mutation("memory without bound", full_lines_go_on, Options("last-rows", faults="long")),
+    Mutation("fork outlives its use", corrections_never_end),
 ]

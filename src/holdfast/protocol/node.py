@@ -165,6 +165,11 @@ class Node:
         return State.STABILIZATION if self._is_correcting else State.UP_FAILURE
 
     @property
+    def is_reconciling(self) -> bool:
+        """Whether it corrects and leaves what is new to its peers meanwhile."""
+        return self._reconciling
+
+    @property
     def is_tentative(self) -> bool:
         """Whether previews are out that are not corrected."""
         return self.gate.fork is not None or not all(

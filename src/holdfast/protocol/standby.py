@@ -25,7 +25,20 @@ from holdfast.errors import InvalidArgumentError
 from holdfast.protocol.states import State
 from holdfast.tuples import Row, Segment
 
-__all__ = ["Command", "Entry", "Hand", "Has", "Persist", "Propose", "Show", "Tell", "Twin", "Vow"]
+__all__ = [
+    "Command",
+    "Entry",
+    "Hand",
+    "Has",
+    "Persist",
+    "Propose",
+    "Reading",
+    "Show",
+    "Tell",
+    "Twin",
+    "TwinMessage",
+    "Vow",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +144,7 @@ class Twin:
         """`interval`: between boundaries. `period`: between messages to the other proxy, which is
         missed after `patience`. `log`, `epoch`: what was written down before a restart."""
         if rank not in (0, 1):
-            raise InvalidArgumentError(f"standby: rank is {rank}; give 0 to one proxy, 1 to other")
+            raise InvalidArgumentError(f"standby: rank is {rank}; give 0 to one, 1 to the other")
         if not 1 <= period < patience or interval < 1:
             raise InvalidArgumentError(
                 f"standby: interval {interval}, period {period}, patience {patience}; give an "
@@ -215,8 +228,8 @@ class Twin:
         return commands
 
     def go_alone(self, now: int) -> list[Command]:
-        """An operator's word that the other proxy shows nothing to anybody and will not before it
-        has heard of this one: show what there is, and go on without it until it answers."""
+        """An operator's word that the other proxy shows nothing to anybody, has not gone alone
+        since the two last spoke, and will not: show what there is, and go on until it answers."""
         if not self.is_primary:
             raise InvalidArgumentError(
                 f"standby: proxy {self.rank} is not the primary; wait until it has taken over"

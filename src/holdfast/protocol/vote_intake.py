@@ -6,6 +6,7 @@ a bucket goes through; the rows wait here. Nothing tentative passes.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -33,6 +34,9 @@ __all__ = ["Findings", "VoteIntake"]
 AT_ONCE: Final = 8
 """So many buckets are asked for again with each heartbeat, if the answer was lost."""
 
+WORDS: Final = 4
+"""So many copies of a bucket are taken from one replica; who tells more stories is not heard."""
+
 
 @dataclass(slots=True)
 class _Source:
@@ -43,6 +47,8 @@ class _Source:
     start: int = 0
     """What was before this it keeps no longer."""
     subscription: Subscription | None = None
+    is_full: bool = False
+    """Whether more was sent than there was room for; it is to be read again."""
 
 
 @dataclass(slots=True)
@@ -67,13 +73,15 @@ class VoteIntake:
         *,
         size: int,
         grace: int,
+        liars: int = 0,
     ) -> None:
         """`size`: of the stream's buckets. `grace`: how long a subscription may take to show before
-        it is taken for lost."""
+        it is taken for lost. `liars`: so many of the replicas may lie about what they keep."""
         self.stream = stream
         self.gate = make(0)
         self.size = size
         self.grace = grace
+        self.liars = liars
         self.position = 0
         self.caught_up: set[str] = set()
         self.is_paused = False
@@ -81,6 +89,8 @@ class VoteIntake:
         self._make = make
         self._sources = {name: _Source() for name in replicas}
         self._rows: dict[tuple[int, bytes], Segment] = {}
+        self._words: Counter[tuple[int, str]] = Counter()
+        """How many of the copies of a bucket came from each replica."""
         self._latest = -1
         self._trusted: str | None = None
         self._redos: dict[int, Recalculate] = {}
@@ -101,7 +111,7 @@ class VoteIntake:
         return sends + [
             self._subscribe(name, now)
             for name, source in self._sources.items()
-            if source.subscription is None
+            if (source.subscription is None or source.is_full)
             and states[name] is not State.FAILURE
             and self._has_room(name)
         ]
@@ -122,7 +132,7 @@ class VoteIntake:
         source = self._sources[name]
         source.bucket = max(source.bucket, self.gate.wants(name).start)
         self._latest = max(self._latest + 1, now)
-        source.subscription = Subscription(self._latest, now)
+        source.subscription, source.is_full = Subscription(self._latest, now), False
         place = source.bucket * self.size
         return Send(name, Subscribe(self.stream, self._latest, place, place, previews=False))
 
@@ -131,12 +141,16 @@ class VoteIntake:
         return [] if left is None else [Send(name, Unsubscribe(self.stream, left.number))]
 
     def check(self, replica: str, progress: Progress, now: int) -> list[Send]:
-        source = self._sources[replica]
+        source = self._sources.get(replica)
+        if source is None:
+            return []
         source.start = progress.start
         lacking = [ask for ask in self._redos.values() if self._lacks(replica, ask)]
         sends = [Send(replica, ask) for ask in lacking[:AT_ONCE]]
         subscription = source.subscription
-        if subscription is None or not subscription.is_lost(progress, now, self.grace):
+        if subscription is None:
+            return [self._subscribe(replica, now), *sends] if sends else []
+        if not subscription.is_lost(progress, now, self.grace):
             return sends
         return [*sends, self._subscribe(replica, now)]
 
@@ -153,10 +167,17 @@ class VoteIntake:
         for item in subscription.take(feed):
             if isinstance(item, Gap):
                 source.bucket = max(source.bucket, -(-item.start // self.size))
+                if isinstance(self.gate, Sample):
+                    # Nobody can be trusted for what he does not have.
+                    self.gate.fail(replica)
             elif isinstance(item, Stable | Again):
-                if isinstance(item, Stable) and not self._has_room(replica):
-                    sends += self._unsubscribe(replica)
-                    break
+                if isinstance(item, Stable) and (source.is_full or not self._has_room(replica)):
+                    if not self._redos:
+                        sends += self._unsubscribe(replica)
+                        break
+                    # What is calculated again comes with a subscription.
+                    source.is_full = True
+                    continue
                 released, asked = self._take_copy(replica, item)
                 news += released
                 sends += asked
@@ -168,13 +189,18 @@ class VoteIntake:
         segment = item.segment
         number = segment.start // self.size
         attempt = item.attempt if isinstance(item, Again) else 0
-        if isinstance(item, Stable):
-            self._sources[replica].bucket = max(self._sources[replica].bucket, number + 1)
         if (segment.start, segment.end) != (number * self.size, (number + 1) * self.size):
             return [], []
+        if isinstance(item, Stable):
+            if number != self._sources[replica].bucket:
+                return [], []
+            self._sources[replica].bucket += 1
         said = digest(segment.rows)
-        if number in self.gate.wants(replica):
-            self._rows.setdefault((number, said), segment)
+        if number in self.gate.wants(replica) and (number, said) not in self._rows:
+            if self._words[number, replica] >= WORDS:
+                return [], []
+            self._words[number, replica] += 1
+            self._rows[number, said] = segment
         return self._carry_out(self.gate.take(Copy(replica, number, said, attempt)))
 
     def _carry_out(self, commands: list[Command]) -> tuple[list[Item], list[Send]]:
@@ -196,13 +222,20 @@ class VoteIntake:
 
     def _release(self, release: Release) -> list[Item]:
         released = self._rows[release.bucket, release.digest]
-        self._rows = {key: rows for key, rows in self._rows.items() if key[0] > release.bucket}
+        self._forget(lambda bucket: bucket <= release.bucket)
         self._redos.pop(release.bucket, None)
         start, self.position = self.position, released.end
         return [Stable(Segment(start, released.end, released.rows))]
 
+    def _forget(self, is_over: Callable[[int], bool]) -> None:
+        for copy in [copy for copy in self._rows if is_over(copy[0])]:
+            del self._rows[copy]
+        for word in [word for word in self._words if is_over(word[0])]:
+            del self._words[word]
+
     def _redo(self, redo: Redo) -> list[Send]:
         self.findings.redone += 1
+        self._forget(lambda bucket: bucket == redo.bucket)
         start = redo.bucket * self.size
         ask = Recalculate(self.stream, start, start + self.size, redo.attempt)
         self._redos[redo.bucket] = ask
@@ -221,8 +254,10 @@ class VoteIntake:
             for name, state in states.items()
             if state is not State.FAILURE or not hasty
         ]
-        # Enough of them have to be there to compare.
-        start = max(starts, default=0)
+        # Enough of them have to be there to compare, and none may call for too much.
+        if len(starts) <= self.liars:
+            return None
+        start = sorted(starts)[-1 - self.liars]
         return start if start > self.position else None
 
     def jump(self, boundary: int) -> None:
@@ -230,5 +265,6 @@ class VoteIntake:
             self.position = boundary
             self.gate = self._make(boundary // self.size)
             self._rows.clear()
+            self._words.clear()
             self._sources = {name: _Source() for name in self._sources}
             self._trusted = None

@@ -11,7 +11,7 @@ from holdfast.sim.faults import FaultKind
 from holdfast.sim.parties import ClientParty, Tap
 from holdfast.sim.paths import Paths
 from holdfast.sim.recalculation import recalculate
-from holdfast.sim.scenario import END, SIZE
+from holdfast.sim.scenario import COMPARING, END, SIZE
 from holdfast.sim.simulation import Simulation
 from holdfast.sim.vote_oracles import check_votes, is_beyond_repair, may_skip_buckets
 from holdfast.tuples import Kind, Row, identify
@@ -27,6 +27,8 @@ SOME_BUCKETS: Final = 5
 """What may be held beyond a bound that is kept bucket by bucket."""
 AT_THE_END: Final = 20
 """What a line may hold when all is over, for readers that have not acknowledged it yet."""
+LONG_BEFORE: Final = 1_500_000
+"""Replicas that could talk for so long have agreed on turns."""
 SETTLED: Final = END - 600_000
 """By the end everybody has come at least this far."""
 
@@ -40,8 +42,8 @@ def check(run: Simulation) -> list[str]:
         run.scenario.until,
     )
     problems: list[str] = []
-    if run.scenario.options.policy not in ("switch", "order"):
-        problems += check_votes(run, right)
+    if run.scenario.options.policy in COMPARING:
+        problems += check_votes(run, right, SETTLED)
     if may_skip_buckets(run) or is_beyond_repair(run):
         return problems
     for (name, stream), tap in run.taps.items():
@@ -59,6 +61,7 @@ def check(run: Simulation) -> list[str]:
     problems += _check_tentative(run)
     problems += _check_gaps(run)
     problems += _check_memory(run)
+    problems += _check_turns(run)
     return problems
 
 
@@ -202,6 +205,17 @@ def _check_memory(run: Simulation) -> Iterator[str]:
                     yield f"line {stream} of {name}: kept {kept} buckets, allowed {most:.0f}"
                 if len(line.segments) > AT_THE_END:
                     yield f"line {stream} of {name}: keeps {len(line.segments)} buckets in the end"
+
+
+def _check_turns(run: Simulation) -> Iterator[str]:
+    """Replicas that do not correct beside their fork do so one at a time, if they can agree."""
+    paths = Paths(run.scenario)
+    for time, reconciling in run.turns:
+        for stage, names in run.scenario.replicas.items():
+            both = sorted(reconciling & set(names))
+            if len(both) > 1 and paths.is_whole(names, time - LONG_BEFORE, time):
+                yield f"stage {stage}, at {time / 1e6:.3f} s: {both} reconcile at once"
+                return
 
 
 def _check_tentative(run: Simulation) -> Iterator[str]:

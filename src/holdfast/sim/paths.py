@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cached_property
-from itertools import product
+from itertools import combinations, product
 from typing import Final
 
 from holdfast.sim.faults import Fault, FaultKind
@@ -38,6 +38,13 @@ class Paths:
         """Whether a client could read something new of the stream all that time."""
         client = f"client:{stream}"
         return self._reaches(stream, client, (since, until))
+
+    def is_whole(self, names: Iterable[str], since: int, until: int) -> bool:
+        """Whether these lived all that time and could talk to each other."""
+        span = since, until
+        return all(self._process_holds(name, span) for name in names) and all(
+            self._link_holds(one, other, span) for one, other in combinations(names, 2)
+        )
 
     def depth(self, stream: str) -> int:
         """How many gates are on the longest way to the stream."""

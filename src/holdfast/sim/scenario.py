@@ -41,6 +41,16 @@ MOST_KEPT: Final = 1_500_000
 POLICIES: Final = ("switch", "order", "vote", "vote-latest", "sample", "first", "latest")
 FAULTS: Final = ("all", "none", "short", "cuts", "crashes", "frequent", "long")
 
+EXACTLY_ONCE: Final = ("chain-2", "chain-3", "window", "diamond")
+COMPARING: Final = {
+    "vote": EXACTLY_ONCE,
+    "first": EXACTLY_ONCE,
+    "vote-latest": ("chain-2",),
+    "sample": ("chain-2",),
+    "latest": ("chain-2",),
+}
+"""Policies that compare the replicas of a first stage, and topologies with others behind it that
+can be checked: where buckets may be missing, those without state."""
 BYZANTINE: Final = ("vote", "vote-latest", "sample")
 FAULTY: Final = 1
 """How many replicas these policies outvote."""
@@ -66,6 +76,12 @@ class Options:
         ):
             if given not in known:
                 raise InvalidArgumentError(f"{name}: is {given!r}; give one of {', '.join(known)}")
+        fitting = ("any", *COMPARING.get(self.policy, (self.topology,)))
+        if self.topology not in fitting:
+            raise InvalidArgumentError(
+                f"topology: is {self.topology!r} with policy {self.policy!r}, which compares the "
+                f"replicas of a first stage; give one of {', '.join(fitting)}"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,17 +141,16 @@ def draw_scenario(seed: int, options: Options) -> Scenario:
     def draws(what: str) -> Random:
         return Random(f"{seed}/{what}")
 
-    voting = options.policy not in ("switch", "order")
-    if voting:
-        diagram = draw_topology("chain-2", draws("topology"), SIZE)
-    else:
-        diagram = draw_topology(options.topology, draws("topology"), SIZE)
+    topology = options.topology
+    if topology == "any" and options.policy in COMPARING:
+        topology = draws("which").choice(COMPARING[options.policy])
+    diagram = draw_topology(topology, draws("topology"), SIZE)
     plans = rewrite(diagram)
     replicas = _draw_replicas(draws("replicas"), plans, options.policy)
     settings = _draw_settings(draws("settings"), plans, options)
     liars: dict[str, Lie] = {}
     if options.policy in BYZANTINE:
-        kinds = ALONE if options.policy == "sample" else (*ALONE, *TOGETHER)
+        kinds = (*ALONE, *TOGETHER) if options.policy == "vote" else ALONE
         liars = draw_liars(draws("liars"), replicas["s1"], FAULTY, kinds)
     retentions: dict[str, Retention] = {}
     if options.faults == "long":

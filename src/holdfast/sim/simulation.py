@@ -21,7 +21,7 @@ from holdfast.sim.faults import apply_faults
 from holdfast.sim.liars import tampering
 from holdfast.sim.network import Network
 from holdfast.sim.parties import ClientParty, NodeParty, Process, SourceParty, Tap
-from holdfast.sim.scenario import HEARTBEAT, MISSED, Reading, Scenario
+from holdfast.sim.scenario import COMPARING, HEARTBEAT, MISSED, Reading, Scenario
 from holdfast.sim.voting import vote_intake
 from holdfast.sim.world import World
 from holdfast.tuples import Kind
@@ -47,6 +47,9 @@ class Simulation:
         )
         self.states: list[tuple[int, str, State]] = []
         """When each node came into which state."""
+        self.reconciling: set[str] = set()
+        self.turns: list[tuple[int, frozenset[str]]] = []
+        """Which nodes reconciled in turns with their peers, from when on."""
         self.findings: dict[str, list[Findings]] = {}
         """What the gates of each node found out about replicas, life by life."""
         self.most_held: dict[str, int] = {}
@@ -182,11 +185,12 @@ class Simulation:
 
     def _intakes(self, plan: StagePlan, name: str) -> dict[str, Intake]:
         """Those that compare replicas; the node makes the others itself."""
-        if self.scenario.options.policy in ("switch", "order"):
+        if self.scenario.options.policy not in COMPARING:
             return {}
         intakes: dict[str, Intake] = {}
+        compared = self.scenario.replicas["s1"]
         for stream in plan.inputs:
-            if stream not in self.scenario.diagram.sources:
+            if self.scenario.makers[stream] == compared:
                 intake = vote_intake(
                     self.scenario.options.policy, stream, self.scenario.makers[stream]
                 )
@@ -199,6 +203,9 @@ class Simulation:
 
         def observe() -> None:
             state = party.node.state
+            if party.node.is_reconciling != (party.name in self.reconciling):
+                self.reconciling ^= {party.name}
+                self.turns.append((self.world.now, frozenset(self.reconciling)))
             self._note_memory(party)
             if not last or last[0] is not state:
                 last[:] = [state]

@@ -26,8 +26,8 @@ def is_beyond_repair(run: Simulation) -> bool:
     return any(lie.kind == "together" for lie in run.scenario.liars.values())
 
 
-def check_votes(run: Simulation, right: Mapping[str, Sequence[Row]]) -> Iterator[str]:
-    """Oracle 8."""
+def check_votes(run: Simulation, right: Mapping[str, Sequence[Row]], settled: int) -> Iterator[str]:
+    """Oracle 8; by the end everybody has come as far as `settled`."""
     liars = set(run.scenario.liars)
     for name, lives in run.findings.items():
         accused = {each.replica for findings in lives for each in findings.accused}
@@ -37,7 +37,7 @@ def check_votes(run: Simulation, right: Mapping[str, Sequence[Row]]) -> Iterator
     if may_skip_buckets(run):
         for plan in run.scenario.plans:
             if plan.name != "s1":
-                yield from _check_whole(run, plan, right)
+                yield from _check_whole(run, plan, right, settled)
 
 
 def _check_named(run: Simulation) -> Iterator[str]:
@@ -53,7 +53,7 @@ def _check_named(run: Simulation) -> Iterator[str]:
 
 
 def _check_whole(
-    run: Simulation, plan: StagePlan, right: Mapping[str, Sequence[Row]]
+    run: Simulation, plan: StagePlan, right: Mapping[str, Sequence[Row]], settled: int
 ) -> Iterator[str]:
     """Every bucket that came through is right and whole; wrong ones are told of (`sample`)."""
     readers: list[tuple[str, str, ClientParty | Tap]] = [
@@ -62,6 +62,8 @@ def _check_whole(
         for output in plan.outputs
     ]
     for name, stream, tap in readers:
+        if tap.position < settled and not is_beyond_repair(run):
+            yield f"replica {name}, stream {stream}: stuck at {tap.position / 1e6:.3f} s"
         expected = _by_bucket(right[stream], run.scenario.size)
         found = _by_bucket(
             [row for _, each in tap.shown if each.kind is Kind.INSERT for row in each.rows],

@@ -1,0 +1,53 @@
+"""Many seeds of every policy under all kinds of faults: nothing is ever wrong.
+
+A failure names the command that replays it. `holdfast sim` runs any number of others.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.sim.scenario import FAULTS, POLICIES, Options
+from holdfast.sim.topologies import TOPOLOGIES
+from holdfast.sim.trial import try_seed
+
+BATCH = 25
+
+FAMILIES = [
+    *((policy, "any", faults, 100) for policy in ("switch", "order") for faults in ("all", "long")),
+    *((policy, "any", faults, 50) for policy in ("switch", "order") for faults in FAULTS[1:]),
+    *((policy, "any", "all", 100) for policy in ("vote", "vote-latest", "sample")),
+    *((policy, "any", "all", 150) for policy in ("first", "latest")),
+]
+
+
+@pytest.mark.parametrize(
+    ("options", "first"),
+    [
+        pytest.param(Options(topology, policy, faults), first, id=f"{policy}-{faults}-{first}")
+        for policy, topology, faults, count in FAMILIES
+        for first in range(0, count, BATCH)
+    ],
+)
+def test_seeds(options: Options, first: int) -> None:
+    for seed in range(first, first + BATCH):
+        check_seed(seed, options)
+
+
+@pytest.mark.parametrize("topology", [name for name in TOPOLOGIES if name != "any"])
+def test_named_topologies(topology: str) -> None:
+    for seed in range(10):
+        check_seed(seed, Options(topology))
+
+
+def check_seed(seed: int, options: Options) -> None:
+    problems = try_seed(seed, options).problems
+    assert not problems, (
+        f"replay: holdfast sim --seed {seed} --policy {options.policy} "
+        f"--topology {options.topology} --faults {options.faults}\n" + "\n".join(problems)
+    )
+
+
+def test_every_policy_has_its_seeds() -> None:
+    tried = {policy for policy, *_ in FAMILIES}
+    assert tried == set(POLICIES)
