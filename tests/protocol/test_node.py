@@ -565,7 +565,7 @@ def test_where_replicas_take_turns_nothing_is_corrected_without_a_grant() -> Non
     rig = turns()
     assert rig.sent(AuthRequest)
     assert "S500" not in rig.words
-    assert rig.node.state is Z
+    assert rig.node.state is U
     rig.do(rig.node.receive("p", AuthGrant(), rig.now))
     assert "U500 S500" in rig.words
     assert rig.words.endswith("R")

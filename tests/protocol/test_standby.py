@@ -344,6 +344,23 @@ def test_a_proposal_of_an_older_epoch_is_not_logged_but_told_of_the_newer_one() 
     assert not old.is_primary
 
 
+def test_an_epoch_that_is_not_written_down_is_told_to_nobody() -> None:
+    twin = make(1)
+    assert twin.wake(PATIENCE) == [Vow(1)]
+    assert twin.receive(Propose(0, 0, 0, 0, None), PATIENCE + 1) == []
+    told, *_ = twin.vowed(1, PATIENCE + 2)
+    assert isinstance(told, Tell)
+    assert isinstance(told.message, Propose)
+    assert told.message.epoch == 1
+
+
+def test_two_standbys_do_not_keep_each_other_waiting() -> None:
+    twin = make(1)
+    for now in range(PERIOD, PATIENCE, PERIOD):
+        twin.receive(Hand(()), now)
+    assert twin.wake(PATIENCE) == [Vow(1)]
+
+
 def test_a_restarted_primary_keeps_what_its_standby_logged_of_an_earlier_proposal() -> None:
     first, second = entry(0, 1), entry(0, 1, 2)
     standby = make(1, [first])

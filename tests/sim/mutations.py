@@ -242,15 +242,10 @@ def published_before_logged(patch: Patch) -> None:
 
 
 def gaps_not_told(patch: Patch) -> None:
-    patch.setattr(
-        Line,
-        "_close_gap",
-        staticmethod(
-            lambda reader, boundary, items: setattr(
-                reader, "position", max(reader.position, boundary)
-            )
-        ),
-    )
+    def close_gap(self: Line, reader: Any, boundary: int, items: list[Item]) -> None:
+        reader.position = max(reader.position, boundary)
+
+    patch.setattr(Line, "_close_gap", close_gap)
 
 
 def full_lines_go_on(patch: Patch) -> None:

@@ -113,7 +113,7 @@ class SwitchIntake:
         self.position = position
         """Up to where the stable line has been read."""
         self.shown = position
-        """Up to where previews have been read that nothing has withdrawn; the position if none."""
+        """Up to where anything has been read, be it previews."""
         self._has_previews = False
         self.choice = Choice(self.replicas[0])
         self.caught_up: set[str] = set()
@@ -207,13 +207,14 @@ class SwitchIntake:
                 return []
             withdrawn: list[Item] = [Undo(self.position)] if self._has_previews else []
             self._has_previews = False
-            self.position = self.shown = segment.end
+            self.position = segment.end
+            self.shown = max(self.shown, segment.end)
             return [*withdrawn, Stable(segment)]
         if not isinstance(item, Preview) or replica != self.choice.current:
             # The UNDO that counts here is the one before our own next stable segment.
             return []
         segment = item.segment.after(self.position)
-        if segment.end <= self.shown or segment.end <= self.position:
+        if segment.end <= self.shown:
             return []
         self.shown = segment.end
         self._has_previews = True

@@ -61,7 +61,9 @@ class _Reader:
     position: int
     """Up to where it has the stable line."""
     shown: int
-    """Up to where it was shown previews that have not been withdrawn; its position if none."""
+    """Up to where it was shown anything, here or elsewhere; nothing is previewed twice."""
+    tentative: bool
+    """Whether it was shown previews that have not been withdrawn."""
     previews: bool
     owed: int | None
     """It waits for a REC_DONE: everything it was shown, here or elsewhere, ends there."""
@@ -157,7 +159,12 @@ class Line:
         if reader not in self._acks or (known and known.subscription >= asked.subscription):
             return []
         self._readers[reader] = _Reader(
-            asked.subscription, asked.after, asked.shown, asked.previews, owed=asked.shown
+            asked.subscription,
+            asked.after,
+            asked.shown,
+            tentative=asked.shown > asked.after,
+            previews=asked.previews,
+            owed=asked.shown,
         )
         return self._tell(reader)
 
@@ -196,18 +203,19 @@ class Line:
         self._close_gap(reader, self.dropped_before, items)
         for segment in self.segments.since(reader.position):
             self._close_gap(reader, segment.start, items)
-            if reader.shown > reader.position:
-                items.append(Undo(reader.position))
+            self._withdraw(reader, items)
             items.append(Stable(segment))
-            reader.position = reader.shown = segment.end
+            reader.position = segment.end
+            reader.shown = max(reader.shown, segment.end)
         if reader.owed is not None and self.is_corrected and self.end >= reader.owed:
             items.append(RecDone())
             reader.owed = None
         if reader.previews:
             for preview in self._previews:
-                if preview.end > max(reader.shown, reader.position):
+                if preview.end > reader.shown:
                     items.append(Preview(preview.after(reader.position)))
                     reader.shown = preview.end
+                    reader.tentative = True
                     reader.owed = max(preview.end, reader.owed or 0)
         if not items:
             return []
@@ -215,10 +223,14 @@ class Line:
         reader.sent += 1
         return [Send(name, feed)]
 
-    @staticmethod
-    def _close_gap(reader: _Reader, boundary: int, items: list[Item]) -> None:
+    def _close_gap(self, reader: _Reader, boundary: int, items: list[Item]) -> None:
         if reader.position < boundary:
-            if reader.shown > reader.position:
-                items.append(Undo(reader.position))
+            self._withdraw(reader, items)
             items.append(Gap(boundary))
-            reader.position = reader.shown = boundary
+            reader.position = boundary
+            reader.shown = max(reader.shown, boundary)
+
+    def _withdraw(self, reader: _Reader, items: list[Item]) -> None:
+        if reader.tentative:
+            items.append(Undo(reader.position))
+            reader.tentative = False

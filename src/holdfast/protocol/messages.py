@@ -97,8 +97,8 @@ class Feed:
 class Subscribe:
     """Send me this stream from the boundary `after` on.
 
-    `shown`: up to where I have seen previews beyond that, `after` if none. `previews`: whether I
-    want any. The newest `subscription` of a reader replaces its others.
+    `shown`: up to where I have seen previews beyond that, `after` if none; they are not sent again.
+    `previews`: whether I want any. The newest `subscription` of a reader replaces its others.
     """
 
     stream: str

@@ -158,11 +158,16 @@ class Node:
         """The state of the node as a whole."""
         if self.is_lost:
             return State.FAILURE
-        if self.gate.backlog > self.settings.lag:
+        if self.gate.backlog > self.settings.lag and not self._waits_its_turn:
             return State.STABILIZATION
         if self._failing_since is None:
             return State.STABLE
-        return State.STABILIZATION if self._is_correcting else State.UP_FAILURE
+        return State.STABILIZATION if self._shows_corrections else State.UP_FAILURE
+
+    @property
+    def _shows_corrections(self) -> bool:
+        """Whether it corrects: of those who take turns only the one whose turn it is does."""
+        return self._is_correcting if self.settings.beside else self._reconciling
 
     @property
     def is_reconciling(self) -> bool:
@@ -188,7 +193,7 @@ class Node:
     def stream_state(self, stream: str) -> State:
         """How good one output stream is, or is about to become."""
         best = {name: self._best(name) for name in self.intakes}
-        correcting = self._failing_since is not None and self._is_correcting
+        correcting = self._failing_since is not None and self._shows_corrections
         state = output_state(self.place.outputs[stream], best, correcting)
         return max(state, self.state)
 
@@ -386,7 +391,13 @@ class Node:
 
     @property
     def _must_redo(self) -> bool:
-        return self.gate.fork is not None and self.gate.backlog > 0
+        if self.gate.fork is not None:
+            return self.gate.backlog > 0
+        return self._reconciling and self.gate.backlog > self.settings.lag
+
+    @property
+    def _waits_its_turn(self) -> bool:
+        return self._must_redo and not (self.settings.beside or self._reconciling)
 
     def _choose_work(self, now: int) -> list[Command]:
         gate = self.gate

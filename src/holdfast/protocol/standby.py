@@ -318,7 +318,6 @@ class Twin:
         return [Show(entry.segment) for entry in new]
 
     def receive(self, message: TwinMessage, now: int) -> list[Command]:
-        self._heard = now
         match message:
             case Hand():
                 commands: list[Command] = []
@@ -331,15 +330,19 @@ class Twin:
                 self._candidate = None
         if isinstance(message, Has):
             return self._take_answer(message, now) if self.is_primary else []
-        return self._take_proposal(message)
+        return self._take_proposal(message, now)
 
-    def _take_proposal(self, asked: Propose) -> list[Command]:
+    def _take_proposal(self, asked: Propose, now: int) -> list[Command]:
+        if self._vowing:
+            # Nobody hears of an epoch that a crash could undo.
+            return []
         if asked.epoch < self.epoch:
             return [self._propose() if self.is_primary else self._has()]
+        self._heard = now
         if self.is_primary or self._writing is not None:
             return []
         unknown = self.log[asked.length : self.shown]
-        if unknown and unknown[0].epoch < asked.epoch and not self._vowing:
+        if unknown and unknown[0].epoch < asked.epoch:
             # What this one has shown alone stands: the other one has to learn of it.
             return self._take_over()
         index, entry = asked.index, asked.entry
@@ -353,7 +356,10 @@ class Twin:
         return [*commands, self._has()]
 
     def _take_answer(self, answer: Has, now: int) -> list[Command]:
-        if answer.epoch < self.epoch or self._writing is not None:
+        if answer.epoch < self.epoch:
+            return []
+        self._heard = now
+        if self._writing is not None:
             return []
         length, last = answer.length, answer.last
         if length == len(self.log) + 1 and last is not None:

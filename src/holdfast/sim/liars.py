@@ -52,7 +52,8 @@ def tampering(
         told = [_tell(item, lie, random, seed) for item in message.items]
         if lie.kind == "forged" and random.random() < lie.share:
             start = random.choice([HUGE, HUGE * 10**5])
-            told.append(Stable(Segment(start, start + 10**5, ())))
+            forged = Segment(start, start + 10**5, ())
+            told.append(Stable(forged) if random.random() < 0.5 else Again(forged, 0))
         return replace(message, items=tuple(told))
 
     return tamper

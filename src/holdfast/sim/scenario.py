@@ -268,7 +268,8 @@ def _draw_faults(random: Random, scenario: Scenario) -> list[Fault]:
         "crashes": (FaultKind.CRASH, FaultKind.FREEZE, FaultKind.STAGE),
     }.get(family, tuple(FaultKind))
     longest = HEALED - FIRST_FAULT if family == "long" else 3_000_000
-    return draw_faults(
+    outage = [_draw_outage(random, scenario)] if random.random() < 0.5 else []
+    return outage + draw_faults(
         random,
         breakable,
         count=random.randrange(12, 30) if family == "frequent" else random.randrange(1, 9),
@@ -278,6 +279,14 @@ def _draw_faults(random: Random, scenario: Scenario) -> list[Fault]:
         longest=800_000 if family == "frequent" else longest,
         kinds=kinds,
     )
+
+
+def _draw_outage(random: Random, scenario: Scenario) -> Fault:
+    """Nobody hears of a source for longer than anybody waits."""
+    source = random.choice(scenario.diagram.sources)
+    start = random.randrange(FIRST_FAULT, HEALED - 3_000_000)
+    end = start + random.randrange(1_600_000, 3_000_000)
+    return Fault(FaultKind.PARTITION, start, end, (source,))
 
 
 def _draw_short(random: Random, scenario: Scenario, breakable: Breakable) -> list[Fault]:

@@ -199,6 +199,9 @@ class Order:
             return math.inf
         if variant is Variant.DELAY:
             return min(time + self.delays.of(stream) for stream, time in reached.items())
+        if self.fork < self._complete:
+            # Nothing is missing: the base may get there in time and save a preview.
+            return self._first_due(self.fork)
         if len(reached) == len(self.streams):
             return max(reached.values())
         return min(reached.values()) + self.delays.patience

@@ -57,10 +57,13 @@ class NodeParty:
         self.node = self._make(self.process.now, lost)
         self.base = Stage(self.plan)
         self.fork: Stage | None = None
+        self._saved: Stage | None = None
         self._save(0)
         self.process.wake_at(self.process.now, self._wake)
 
     def _save(self, bucket: int) -> None:
+        if self._saved is not None:
+            self._saved.drop()
         self._saved, self._saved_at = self.base.fork(), bucket
 
     def deliver(self, sender: str, message: Message) -> None:
@@ -79,6 +82,8 @@ class NodeParty:
         if not self.process.is_up:
             return
         self._drop_fork()
+        assert self._saved is not None
+        self.base.drop()
         self.base = self._saved.fork()
         self._do(self.node.restarted(self._saved_at, self.process.now))
 
