@@ -84,10 +84,11 @@ class Client:
         stream = self.intake.stream
         states = self.monitor.states(stream)
         gap = self.intake.gap(states)
+        sends: list[Send] = []
         if gap is not None:
             self.gaps.append((self.intake.position, gap))
-            self.intake.jump(gap)
-        return self.intake.read_on(states, self.monitor.ends(stream), now)
+            sends = self.intake.jump(gap)
+        return sends + self.intake.read_on(states, self.monitor.ends(stream), now)
 
     def _show(self, item: Item) -> list[Shown]:
         match item:

@@ -58,7 +58,7 @@ class Intake(Protocol):
 
         `hasty`: do not wait for those that cannot be reached."""
 
-    def jump(self, boundary: int) -> None:
+    def jump(self, boundary: int) -> list[Send]:
         """Give up what is before the boundary."""
 
 
@@ -241,9 +241,9 @@ class SwitchIntake:
             return None
         return min(starts)
 
-    def jump(self, boundary: int) -> None:
-        """Give up what is before the boundary."""
-        if boundary > self.position:
-            self.position = boundary
-            self.shown = max(self.shown, boundary)
-            self._subscriptions.clear()
+    def jump(self, boundary: int) -> list[Send]:
+        if boundary <= self.position:
+            return []
+        self.position = boundary
+        self.shown = max(self.shown, boundary)
+        return [self._unsubscribe(name) for name in list(self._subscriptions)]

@@ -136,6 +136,8 @@ class Line:
         """Go on from here: what is between the stable boundary and this will never be published."""
         self.end = max(self.end, boundary)
         self.previewed = max(self.previewed, self.end)
+        if not self.segments:
+            self.dropped_before = self.end
 
     def restore(self, segments: Sequence[Segment], end: int) -> None:
         """Take over what a peer has kept of the same stream."""
@@ -207,7 +209,8 @@ class Line:
             items.append(Stable(segment))
             reader.position = segment.end
             reader.shown = max(reader.shown, segment.end)
-        if reader.owed is not None and self.is_corrected and self.end >= reader.owed:
+        caught_up = reader.owed is not None and min(self.end, reader.position) >= reader.owed
+        if caught_up and self.is_corrected:
             items.append(RecDone())
             reader.owed = None
         if reader.previews:

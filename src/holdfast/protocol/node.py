@@ -123,6 +123,11 @@ class Node:
     ) -> None:
         """`lost`: it was here before and has lost its state: it is silent until it has one again.
         `intakes`: how to read input streams that are not to be switched between replicas."""
+        if settings.may_skip and place.span == math.inf:
+            raise InvalidArgumentError(
+                f"{place.name}: may_skip for a stage that does not converge; it could never find "
+                "its state again, so let it make its sources wait"
+            )
         self.place = place
         self.settings = settings
         self.gate = Order(tuple(place.inputs), settings.size, settings.delays, now)
@@ -453,7 +458,7 @@ class Node:
         for intake in self.intakes.values():
             if not intake.is_paused and intake.position - done >= span:
                 commands += intake.pause()
-            elif intake.is_paused and intake.position - done < span / 2:
+            elif intake.is_paused and intake.position - done < max(span / 2, self.gate.size):
                 intake.resume()
                 commands += self._read_on(now)
         return commands
@@ -476,7 +481,7 @@ class Node:
         for line in self.lines.values():
             line.skip(self.consistent_from)
         for intake in self.intakes.values():
-            intake.jump(boundary)
+            commands += intake.jump(boundary)
         return commands
 
     # Recovery
@@ -495,9 +500,10 @@ class Node:
         boundary = reply.bucket * self.gate.size
         for name, segments in reply.lines.items():
             self.lines[name].restore(segments, boundary)
+        commands: list[Command] = [Install(reply.bucket, reply.state)]
         for intake in self.intakes.values():
-            intake.jump(boundary)
-        return [Install(reply.bucket, reply.state), *self._read_on(now)]
+            commands += intake.jump(boundary)
+        return commands + self._read_on(now)
 
     def _return_when_consistent(self) -> None:
         if self._asks or self.gate.backlog or self.working:

@@ -64,6 +64,8 @@ class Source:
         """Readings that were not taken in because the log was full."""
         self.line = Line(stream, readers, retention=retention)
         self._rows: list[Row] = []
+        self._safe: dict[int, Segment] = {}
+        """What is in the log but for something before it."""
         self._logged = 0
         """Up to where all is in the log, or on its way there."""
         for entry in log:
@@ -100,8 +102,12 @@ class Source:
         return [Persist(Log(Segment(start, boundary, rows)))]
 
     def persisted(self, entry: Log) -> list[Send]:
-        """The entry is safe: publish it."""
-        return list(self.line.publish(entry.segment))
+        """The entry is safe: publish it, once all before it are safe too."""
+        self._safe[entry.segment.start] = entry.segment
+        sends: list[Send] = []
+        while (following := self._safe.pop(self.line.end, None)) is not None:
+            sends += self.line.publish(following)
+        return sends
 
     def receive(self, sender: str, message: Message) -> list[Send]:
         match message:

@@ -260,11 +260,14 @@ class VoteIntake:
         start = sorted(starts)[-1 - self.liars]
         return start if start > self.position else None
 
-    def jump(self, boundary: int) -> None:
-        if boundary > self.position:
-            self.position = boundary
-            self.gate = self._make(boundary // self.size)
-            self._rows.clear()
-            self._words.clear()
-            self._sources = {name: _Source() for name in self._sources}
-            self._trusted = None
+    def jump(self, boundary: int) -> list[Send]:
+        if boundary <= self.position:
+            return []
+        sends = [send for name in self._sources for send in self._unsubscribe(name)]
+        self.position = boundary
+        self.gate = self._make(boundary // self.size)
+        self._rows.clear()
+        self._words.clear()
+        self._sources = {name: _Source() for name in self._sources}
+        self._trusted = None
+        return sends

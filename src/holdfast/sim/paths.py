@@ -84,9 +84,19 @@ class Paths:
         troubles: dict[str, list[Span]] = {}
         for fault in self.scenario.faults:
             if fault.kind in PROCESSES:
-                span = fault.start, fault.end + AFTER_PROCESS
+                span = fault.start, self._recovered(fault)
                 troubles.setdefault(fault.targets[0], []).append(span)
         return troubles
+
+    def _recovered(self, fault: Fault) -> int:
+        """When a process is itself again. Who has lost his state needs the others to find it, so
+        whatever else goes wrong meanwhile holds it up."""
+        end = fault.end + AFTER_PROCESS
+        if fault.kind is FaultKind.CRASH:
+            for other in sorted(self.scenario.faults, key=lambda each: each.start):
+                if other.start < end and other.end > fault.start:
+                    end = max(end, other.end + AFTER_PROCESS)
+        return end
 
     @cached_property
     def _link_troubles(self) -> dict[frozenset[str], list[Span]]:

@@ -8,7 +8,7 @@ from typing import Final
 from holdfast.errors import InvalidArgumentError
 from holdfast.protocol.gates import First, Gate, Latest, Sample, Vote, VoteLatest
 from holdfast.protocol.vote_intake import VoteIntake
-from holdfast.sim.scenario import HEARTBEAT, MISSED, SIZE
+from holdfast.sim.scenario import BYZANTINE, FAULTY, HEARTBEAT, MISSED, SIZE
 
 __all__ = ["EVERY", "vote_intake"]
 
@@ -19,7 +19,10 @@ EVERY: Final = 5
 def vote_intake(policy: str, stream: str, replicas: tuple[str, ...]) -> VoteIntake:
     """The intake of a stream under this policy."""
     grace = HEARTBEAT * (MISSED + 2)
-    return VoteIntake(stream, partial(_gate, policy, replicas), replicas, size=SIZE, grace=grace)
+    liars = FAULTY if policy in BYZANTINE else 0
+    return VoteIntake(
+        stream, partial(_gate, policy, replicas), replicas, size=SIZE, grace=grace, liars=liars
+    )
 
 
 def _gate(policy: str, replicas: tuple[str, ...], first: int) -> Gate:

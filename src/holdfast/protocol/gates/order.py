@@ -163,13 +163,16 @@ class Order:
         """Tentative rows of a stream, in place of earlier ones for the same buckets."""
         if segment.end <= self._stable[stream]:
             return
+        segment = segment.after(self._stable[stream])
         new: dict[int, list[Row]] = {}
-        for row in segment.after(self._stable[stream]).rows:
+        for row in segment.rows:
             new.setdefault(bucket_of(row.stime, self.size), []).append(row)
         previews = self._previews[stream]
-        for number, rows in new.items():
-            kept = tuple(r for r in previews.get(number, ()) if r.stime < segment.start)
-            previews[number] = (*kept, *rows)
+        for number in range(segment.start // self.size, -(-segment.end // self.size)):
+            kept = (r for r in previews.pop(number, ()) if r.stime < segment.start)
+            rows = (*kept, *new.get(number, ()))
+            if rows:
+                previews[number] = rows
         before = max(self._stable[stream], self._previewed[stream])
         self._previewed[stream] = max(before, segment.end)
         self._reach(stream, before, segment.end, now)

@@ -94,7 +94,7 @@ class NodeParty:
         for command in commands:
             self.observe_command(command)
             self._carry_out(command)
-        if any(not isinstance(command, Send) for command in commands):
+        if commands:
             self.observe()
         self.process.wake_at(self.node.next_wake, self._wake)
 

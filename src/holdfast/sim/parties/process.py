@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Callable
 
 from holdfast.sim.world import World
@@ -19,6 +20,7 @@ class Process:
         self.is_up = True
         self._life = 0
         self._frozen_until = 0
+        self._put_off: deque[Callable[[], None]] = deque()
         self._wake_at = math.inf
 
     @property
@@ -30,8 +32,8 @@ class Process:
         """Do it now, when thawed, or not at all if it is down by then."""
         if not self.is_up:
             return
-        if self.world.now < self._frozen_until:
-            self._later(self._frozen_until, action)
+        if self._put_off or self.world.now < self._frozen_until:
+            self._put_off.append(action)
         else:
             action()
 
@@ -65,6 +67,7 @@ class Process:
         self.is_up = False
         self._life += 1
         self._wake_at = math.inf
+        self._put_off.clear()
 
     def start(self) -> None:
         self.is_up = True
@@ -72,3 +75,9 @@ class Process:
 
     def freeze(self, until: int) -> None:
         self._frozen_until = max(self._frozen_until, until)
+        self.world.at(until, self._thaw)
+
+    def _thaw(self) -> None:
+        """Do what was put off, in its order."""
+        while self._put_off and self.world.now >= self._frozen_until:
+            self._put_off.popleft()()

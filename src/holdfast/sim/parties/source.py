@@ -34,7 +34,10 @@ class SourceParty:
         self.log: list[Log] = []
         self.refused = 0
         self._make = make
+        self._held: deque[tuple[Any, Any]] = deque()
+        """What nobody has taken in yet."""
         self._unlogged: deque[tuple[Any, Any]] = deque()
+        """What was taken in and is not in the log."""
         self._begin()
 
     def _begin(self) -> None:
@@ -42,6 +45,7 @@ class SourceParty:
         handed, self._unlogged = self._unlogged, deque()
         for key, value in handed:
             self._hand_over(key, value)
+        self._take()
         self.process.wake_at(self.source.next_wake, self._wake)
 
     @property
@@ -51,10 +55,12 @@ class SourceParty:
 
     def read(self, key: Any, value: Any) -> None:
         """The device has a reading, whether or not there is somebody to take it."""
-        if not self.process.is_up:
-            self._unlogged.append((key, value))
-        else:
-            self._hand_over(key, value)
+        self._held.append((key, value))
+        self.process.do(self._take)
+
+    def _take(self) -> None:
+        while self._held:
+            self._hand_over(*self._held.popleft())
 
     def _hand_over(self, key: Any, value: Any) -> None:
         before = self.source.refused
