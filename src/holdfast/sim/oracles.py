@@ -11,7 +11,7 @@ from holdfast.sim.faults import FaultKind
 from holdfast.sim.parties import ClientParty, Tap
 from holdfast.sim.paths import Paths
 from holdfast.sim.recalculation import recalculate
-from holdfast.sim.scenario import COMPARING, END, SIZE
+from holdfast.sim.scenario import COMPARING, END, HEARTBEAT, MISSED, SIZE
 from holdfast.sim.simulation import Simulation
 from holdfast.sim.vote_oracles import check_votes, is_beyond_repair, may_skip_buckets
 from holdfast.tuples import Kind, Row, identify
@@ -27,6 +27,8 @@ SOME_BUCKETS: Final = 5
 """What may be held beyond a bound that is kept bucket by bucket."""
 AT_THE_END: Final = 20
 """What a line may hold when all is over, for readers that have not acknowledged it yet."""
+TO_SWITCH: Final = HEARTBEAT * (MISSED + 2) + 50_000
+"""How long it takes to notice that a replica is gone, and to read another one."""
 LONG_BEFORE: Final = 1_500_000
 """Replicas that could talk for so long have agreed on turns."""
 SETTLED: Final = END - 600_000
@@ -168,7 +170,11 @@ def _check_latency(run: Simulation, stream: str) -> Iterator[str]:
                 time, boundary = scenario.until, scenario.until
             elif following[1].kind in (Kind.INSERT, Kind.TENTATIVE):
                 time, boundary = following[0], max(boundary, following[1].boundary)
-        if time > end + allowed and paths.is_open(stream, end, end + allowed):
+        limit = end + allowed
+        if any(end < fault.start < limit for fault in scenario.faults):
+            # Rows that wait already wait longer if something else fails before they are shown.
+            limit += TO_SWITCH
+        if time > limit and paths.is_open(stream, end, limit):
             late = (time - end) / 1e6
             yield f"client of {stream}: what ends at {end / 1e6:.1f} s came {late:.3f} s later"
             return
