@@ -11,11 +11,11 @@ from holdfast.sim.scenario import FAULTS, POLICIES, Options
 from holdfast.sim.topologies import TOPOLOGIES
 from holdfast.sim.trial import try_seed
 
-BATCH = 25
+BATCH = 10
 
 FAMILIES = [
-    *((policy, "any", faults, 100) for policy in ("switch", "order") for faults in ("all", "long")),
-    *((policy, "any", faults, 50) for policy in ("switch", "order") for faults in FAULTS[1:]),
+    *((policy, "any", "all", 120) for policy in ("switch", "order")),
+    *((policy, "any", faults, 30) for policy in ("switch", "order") for faults in FAULTS[1:]),
     *((policy, "any", "all", 100) for policy in ("vote", "vote-latest", "sample")),
     *((policy, "any", "all", 150) for policy in ("first", "latest")),
 ]

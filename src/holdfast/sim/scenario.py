@@ -30,9 +30,9 @@ MISSED: Final = 2
 HEADROOM: Final = 100_000
 PATIENCE: Final = 50_000
 FIRST_FAULT: Final = 500_000
-HEALED: Final = 5_000_000
-SOURCES_STOP: Final = 6_000_000
-END: Final = 7_500_000
+HEALED: Final = 4_500_000
+SOURCES_STOP: Final = 5_300_000
+END: Final = 6_800_000
 CORRECTED: Final = 2_000_000
 """With bounded memory: for how long after a failure previews are still corrected."""
 MOST_KEPT: Final = 1_500_000

@@ -206,7 +206,8 @@ class Simulation:
             if party.node.is_reconciling != (party.name in self.reconciling):
                 self.reconciling ^= {party.name}
                 self.turns.append((self.world.now, frozenset(self.reconciling)))
-            self._note_memory(party)
+            if party.node.working is not None:
+                self._note_memory(party)
             if not last or last[0] is not state:
                 last[:] = [state]
                 self.states.append((self.world.now, party.name, state))
