@@ -38,6 +38,10 @@ class Intake(Protocol):
     caught_up: set[str]
     is_paused: bool
 
+    @property
+    def needed(self) -> int:
+        """Nothing before this will be read again."""
+
     def read_on(self, states: Mapping[str, State], ends: Mapping[str, int], now: int) -> list[Send]:
         """Read from where the states of the replicas say it is best."""
 
@@ -125,6 +129,10 @@ class SwitchIntake:
         self._done: set[str] = set()
         """Replicas that have said so since they last told their state."""
         self._latest = -1
+
+    @property
+    def needed(self) -> int:
+        return self.position
 
     def read_on(self, states: Mapping[str, State], ends: Mapping[str, int], now: int) -> list[Send]:
         """Go to other replicas if the states of the replicas say so."""

@@ -283,7 +283,8 @@ class Node:
     def _acks(self) -> dict[str, int]:
         if self.is_lost:
             return {}
-        return dict.fromkeys(self.intakes, self.gate.kept * self.gate.size)
+        safe = self.gate.kept * self.gate.size
+        return {stream: min(safe, intake.needed) for stream, intake in self.intakes.items()}
 
     def finished(self, work: Work, outputs: Mapping[str, Sequence[Row]], now: int) -> list[Command]:
         """The work is done; `outputs` are the rows of each output stream."""

@@ -97,6 +97,13 @@ class VoteIntake:
         """What was to be calculated again and is not settled."""
 
     @property
+    def needed(self) -> int:
+        """Of a gate that samples: where it has released what it has not compared yet."""
+        if not isinstance(self.gate, Sample):
+            return self.position
+        return min(self.position, self.gate.wants(self.gate.trusted).start * self.size)
+
+    @property
     def held(self) -> int:
         """How many copies wait for a decision."""
         return len(self._rows)
