@@ -31,9 +31,10 @@ bench: $(INSTALLED) ## measure and check the claims; PART=name for one part
 soak: $(INSTALLED) ## long fault campaigns; PART=name SEEDS=n MINUTES=m FIRST=seed; SEED=n replays one
 	$(BIN)/python -m soak $(PART) $(if $(SEEDS),--seeds $(SEEDS)) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(FIRST),--first $(FIRST)) $(if $(SEED),--seed $(SEED))
 
-pictures: $(INSTALLED) ## draw the pictures of docs/windows.md and docs/approximation.md anew
+pictures: $(INSTALLED) ## draw the pictures of docs/ anew
 	$(BIN)/python scripts/draw-forests.py
 	$(BIN)/python scripts/draw-approximation.py
+	$(BIN)/python scripts/draw-failure.py
 
 constraints: ## pin the newest dependencies that fit pyproject.toml and benchmarks/peers.in
 	scripts/refresh-constraints.sh
