@@ -118,21 +118,13 @@ def _report_tentative(report: Report, scale: Scale, outcomes: Outcomes) -> None:
     )
     report.table(
         "the same: rows that delay & delay saves, by length of the failure (published: the whole "
-        "delay of the chain, but at 60 s only the last stage's D; here the chain's at any length. "
-        "Its worth is that of two inputs during the failure, of all three while it is corrected)",
+        "delay of the chain, but at 60 s only the last stage's D). Its worth is that of two inputs "
+        "during the failure, of all three while it is corrected",
         ["stages", "worth of two", "of three", *(f"{failure:g} s" for failure in failures)],
         [
             [n, n * SHARE * AVAILABLE, n * SHARE * ALL, *(saved(n, f) for f in failures)]
             for n in scale.depths
         ],
-    )
-    report.claim(
-        "tentative rows, delay & delay over process & process, chains",
-        max(rows(DELAY, n, f) / rows(PROCESS, n, f) for n in scale.depths for f in failures),
-        1,
-        "Fig 5-11: a gain at any depth",
-        at_least=False,
-        unit=" times",
     )
 
 

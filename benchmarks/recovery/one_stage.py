@@ -66,8 +66,7 @@ def _report_policies(
     report.table(
         f"one stage, a failure of {FAILURE:g} s, in which the other inputs have {WHOLE:g} rows: "
         "process against delay (Fig 5-7; published too: the worst delay of new rows is linear in "
-        "D). Delay saves rows only if it goes on in correction: else what it has held back is "
-        "previewed then",
+        "D)",
         [
             "D s",
             *(f"{name}: {what}" for name in POLICIES.values() for what in each),

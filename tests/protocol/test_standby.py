@@ -281,6 +281,39 @@ def test_a_primary_without_an_answer_waits_and_an_operator_lets_it_go() -> None:
     assert len(pair.proxies[1].shown) >= len(pair.final) - 1
 
 
+def states(pair: Pair) -> list[State]:
+    return [p.twin.state(pair.now) for p in pair.proxies if p.twin is not None]
+
+
+@pytest.mark.parametrize("cut", [0, 1])
+def test_neither_looks_well_while_only_one_of_them_hears_the_other(cut: int) -> None:
+    pair = Pair(4)
+    pair.run(3 * INTERVAL)
+    assert states(pair) == [State.STABLE, State.STABLE]
+    pair.cuts = {cut}
+    pair.run(6 * PATIENCE)
+    before = len(pair.final)
+    pair.run(6 * PATIENCE)
+    assert len(pair.final) == before
+    assert states(pair) == [State.UP_FAILURE, State.UP_FAILURE]
+    pair.cuts.clear()
+    pair.run(4 * INTERVAL)
+    assert states(pair) == [State.STABLE, State.STABLE]
+
+
+def test_a_proxy_that_is_behind_after_a_restart_does_not_look_well() -> None:
+    pair = Pair(5)
+    pair.run(3 * INTERVAL)
+    pair.kill(1)
+    pair.run(10 * INTERVAL)
+    pair.restart(1)
+    twin = pair.proxies[1].twin
+    assert twin is not None
+    assert twin.state(pair.now) is State.UP_FAILURE
+    pair.run(3 * INTERVAL)
+    assert states(pair) == [State.STABLE, State.STABLE]
+
+
 def test_only_a_primary_goes_alone() -> None:
     with pytest.raises(InvalidArgumentError, match="not the primary"):
         make(1).go_alone(0)

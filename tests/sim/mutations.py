@@ -170,7 +170,7 @@ def previews_at_once(patch: Patch) -> None:
 
 
 def previews_never(patch: Patch) -> None:
-    patch.setattr(Order, "due", lambda self, correcting: math.inf)
+    patch.setattr(Order, "due", lambda self, correcting, hopeful=True: math.inf)
 
 
 def clock_from_arrival(patch: Patch) -> None:

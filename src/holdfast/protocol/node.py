@@ -213,11 +213,15 @@ class Node:
         return self.monitor.states(stream)
 
     @property
+    def _preview_due(self) -> float:
+        return self.gate.due(self._is_correcting, hopeful=self.settings.beside)
+
+    @property
     def next_wake(self) -> float:
         """When to call `wake` next, at the latest."""
         wakes: list[float] = [self.monitor.next_wake]
         if self.working is None and not (self.is_lost or self._reconciling):
-            wakes.append(self.gate.due(self._is_correcting))
+            wakes.append(self._preview_due)
         if self._must_redo and not self.settings.beside:
             wakes.append(self.stagger.next_wake)
         return min(wakes)
@@ -407,7 +411,7 @@ class Node:
 
     def _choose_work(self, now: int) -> list[Command]:
         gate = self.gate
-        is_due = not self.is_lost and now >= gate.due(self._is_correcting)
+        is_due = not self.is_lost and now >= self._preview_due
         if gate.fork is not None and is_due and not self._reconciling:
             return [self._work(tentative=True)]
         if gate.backlog and not self._is_full:

@@ -189,8 +189,10 @@ class Order:
         """The bucket that the base is to process next, if it is complete."""
         return self._release(self.base) if self.base < self._complete else None
 
-    def due(self, correcting: bool) -> float:
-        """When the next preview is to be made, if nothing changes before."""
+    def due(self, correcting: bool, *, hopeful: bool = True) -> float:
+        """When the next preview is to be made, if nothing changes before.
+
+        `hopeful`: the base is at work and may get to what is complete in time."""
         if self.fork is None:
             # A fork begins where the base stands.
             return self._first_due(self.base) if self.base == self._complete else math.inf
@@ -202,8 +204,7 @@ class Order:
             return math.inf
         if variant is Variant.DELAY:
             return min(time + self.delays.of(stream) for stream, time in reached.items())
-        if self.fork < self._complete:
-            # Nothing is missing: the base may get there in time and save a preview.
+        if hopeful and self.fork < self._complete:
             return self._first_due(self.fork)
         if len(reached) == len(self.streams):
             return max(reached.values())

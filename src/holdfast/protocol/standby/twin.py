@@ -1,130 +1,20 @@
-"""A source with a hot standby: two proxies with a log each, which hold the same stream.
-
-One of the two is the primary; each new one has a higher epoch. It proposes what comes next to the
-standby, which logs it first and says so; then the primary logs it, and only what is in both logs is
-shown to readers. So neither ever writes anything into its log that the other one could write
-differently: one log is always the beginning of the other, and what was shown stays, whoever is
-primary. A standby that hears nothing of the primary for a while takes over; the old primary, when
-it hears of the higher epoch, is the standby and hands over the readings it has taken in.
-
-Safety comes before availability: two proxies cannot tell a dead one from one that is cut off, so a
-primary whose standby does not answer waits. The stream stalls, and gates downstream go on without
-it, tentatively, until the other one answers or an operator, who knows that it shows nothing to
-anybody, calls `go_alone`. (Digest of delay-process-correct, §3.14.)
-"""
+"""One of the two proxies of a stream: events go in, commands come out."""
 
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from holdfast.errors import InvalidArgumentError
+from holdfast.protocol.standby.commands import Command, Persist, Show, Tell, Vow
+from holdfast.protocol.standby.log import Log
+from holdfast.protocol.standby.messages import Entry, Hand, Has, Propose, Reading, TwinMessage
+from holdfast.protocol.standby.readings import Readings
 from holdfast.protocol.states import State
-from holdfast.tuples import Row, Segment
+from holdfast.tuples import Segment
 
-__all__ = [
-    "Command",
-    "Entry",
-    "Hand",
-    "Has",
-    "Persist",
-    "Propose",
-    "Reading",
-    "Show",
-    "Tell",
-    "Twin",
-    "TwinMessage",
-    "Vow",
-]
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """The `number`-th reading of the device, from 1, and when it was taken in."""
-
-    number: int
-    key: Any
-    value: Any
-    stime: int
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One entry of the logs."""
-
-    epoch: int
-    segment: Segment
-    last: int
-    """The number of the newest reading up to here."""
-    alone: bool = field(default=False, compare=False)
-    """Whether it was shown without being in the other log."""
-
-
-@dataclass(frozen=True, slots=True)
-class Propose:
-    """From the primary: my entry at `index`, or none: only that I am here."""
-
-    epoch: int
-    length: int
-    """How many entries it has, and has shown."""
-    shown: int
-    index: int
-    entry: Entry | None
-
-
-@dataclass(frozen=True, slots=True)
-class Has:
-    """The answer: how many entries are in my log, and the newest."""
-
-    epoch: int
-    length: int
-    last: Entry | None
-
-
-@dataclass(frozen=True, slots=True)
-class Hand:
-    """From the standby: readings that it has taken in."""
-
-    readings: tuple[Reading, ...]
-
-
-TwinMessage = Propose | Has | Hand
-
-
-@dataclass(frozen=True, slots=True)
-class Tell:
-    """A command: carry this to the other proxy. It may be lost, repeated or overtaken."""
-
-    message: TwinMessage
-
-
-@dataclass(frozen=True, slots=True)
-class Persist:
-    """A command: write this to the log as the entry at `index`, in place of what is there if there
-    is anything, then call `persisted`."""
-
-    index: int
-    entry: Entry
-
-
-@dataclass(frozen=True, slots=True)
-class Vow:
-    """A command: write down that this is the epoch, then call `vowed`."""
-
-    epoch: int
-
-
-@dataclass(frozen=True, slots=True)
-class Show:
-    """A command: this is final, publish it."""
-
-    segment: Segment
-
-
-Command = Tell | Persist | Vow | Show
+__all__ = ["Twin"]
 
 
 class Twin:
@@ -154,16 +44,12 @@ class Twin:
         self.interval = interval
         self.period = period
         self.patience = patience
-        self.log = list(log)
-        self.epoch = max([epoch, *(entry.epoch for entry in self.log)])
+        self._log = Log(log)
+        self.epoch = max(epoch, self._log.epoch)
         self.is_alone = False
-        # All before an entry is in both logs when the entry is proposed.
-        is_last_shown = bool(self.log) and self.log[-1].alone
-        self.shown = len(self.log) if is_last_shown else max(len(self.log) - 1, 0)
-        """How many entries are final."""
         self._agreed = 0
         """How many entries the standby is known to have."""
-        self._held: deque[Reading] = deque()
+        self._held = Readings()
         self._candidate: Entry | None = None
         self._writing: Persist | None = None
         self._vowing = False
@@ -175,34 +61,34 @@ class Twin:
         return self.epoch % 2 == self.rank and not self._vowing
 
     @property
+    def shown(self) -> int:
+        """How many entries are final."""
+        return self._log.shown
+
+    @property
     def settled(self) -> int:
         """The newest reading that is final: the device need not keep it any longer."""
-        return self.log[self.shown - 1].last if self.shown else 0
+        return self._log.settled
 
     @property
     def next_wake(self) -> float:
         ready = self.is_primary and self._may_add
-        return min(self._next, self._end + self.interval if ready else math.inf)
+        return min(self._next, self._log.end + self.interval if ready else math.inf)
 
     def state(self, now: int) -> State:
-        """What to say of the stream to readers, who find more with the other one if it is better
-        off."""
-        well = now < self._heard + self.patience or (self.is_alone and self.is_primary)
-        return State.STABLE if well else State.UP_FAILURE
-
-    @property
-    def _end(self) -> int:
-        return self.log[-1].segment.end if self.log else 0
+        """What to say of the stream to readers: it is well as long as all is shown in time, whoever
+        is primary. That the other one is heard is not enough, for it may hear nothing."""
+        due = self._log.shown_end + self.interval + self.patience
+        return State.STABLE if now < due else State.UP_FAILURE
 
     @property
     def _taken(self) -> int:
-        if self._held:
-            return self._held[-1].number
-        return self.log[-1].last if self.log else 0
+        newest = self._held.newest
+        return self._log.last if newest is None else newest.number
 
     @property
     def _may_add(self) -> bool:
-        agreed = self._agreed == len(self.log) or self.is_alone
+        agreed = self._agreed == len(self._log) or self.is_alone
         return agreed and self._candidate is None and self._writing is None
 
     def offer(self, number: int, key: Any, value: Any, now: int) -> list[Command]:
@@ -210,8 +96,9 @@ class Twin:
         proxy or both, as often as it likes; one that has been taken in, or follows one that has
         not, is left."""
         if number == self._taken + 1:
-            newest = self._held[-1].stime if self._held else self._end
-            self._held.append(Reading(number, key, value, max(now, newest)))
+            newest = self._held.newest
+            earliest = self._log.end if newest is None else newest.stime
+            self._held.append(Reading(number, key, value, max(now, earliest)))
         return self._advance(now)
 
     def wake(self, now: int) -> list[Command]:
@@ -236,7 +123,7 @@ class Twin:
             )
         self.is_alone = True
         self._candidate = None
-        return [*self._show(len(self.log)), *self._advance(now)]
+        return [*self._show(len(self._log)), *self._advance(now)]
 
     def _take_over(self) -> list[Command]:
         self.epoch += 1 if self.epoch % 2 != self.rank else 2
@@ -254,27 +141,21 @@ class Twin:
     def _advance(self, now: int) -> list[Command]:
         """Make an entry of all intervals that have ended, if the last one is settled."""
         boundary = now // self.interval * self.interval
-        start = self._end
+        start = self._log.end
         if not (self.is_primary and self._may_add) or boundary <= start:
             return []
-        rows, last = [], self.log[-1].last if self.log else 0
-        for reading in self._held:
-            stime = max(reading.stime, start)
-            if stime >= boundary:
-                break
-            rows.append(Row(stime, reading.key, reading.value))
-            last = reading.number
-        segment = Segment(start, boundary, tuple(rows))
+        segment = Segment(start, boundary, tuple(self._held.rows(start, boundary)))
+        last = self._log.last + len(segment.rows)
         if self.is_alone:
-            return [self._write(len(self.log), Entry(self.epoch, segment, last, alone=True))]
+            return [self._write(len(self._log), Entry(self.epoch, segment, last, alone=True))]
         self._candidate = Entry(self.epoch, segment, last)
         return [self._propose()]
 
     def _propose(self) -> Tell:
         """The first entry that the other one is not known to have, or the next one."""
         index = self._agreed
-        entry = self.log[index] if index < len(self.log) else self._candidate
-        return Tell(Propose(self.epoch, len(self.log), self.shown, index, entry))
+        entry = self._log[index] if index < len(self._log) else self._candidate
+        return Tell(Propose(self.epoch, len(self._log), self.shown, index, entry))
 
     def _write(self, index: int, entry: Entry) -> Persist:
         self._writing = Persist(index, entry)
@@ -285,37 +166,22 @@ class Twin:
         if self._writing != Persist(index, entry):
             return []
         self._writing = None
-        self._keep(self.log[index:])
-        self.log[index:] = [entry]
+        self._held.put_back(self._log.put(index, entry))
         self._candidate = None
-        while self._held and self._held[0].number <= entry.last:
-            self._held.popleft()
-        commands = self._show(len(self.log)) if entry.alone else []
+        self._held.drop(entry.last)
+        commands = self._show(len(self._log)) if entry.alone else []
         if not self.is_primary:
             return [*commands, self._has()]
         if not self.is_alone:
             # It was the standby that had it first.
-            commands += self._agree(len(self.log))
+            commands += self._agree(len(self._log))
         return [*commands, *self._advance(now)]
 
-    def _keep(self, entries: Sequence[Entry]) -> None:
-        """Readings of an entry that is replaced, which nobody has seen, are to be handed on."""
-        for entry in reversed(entries):
-            rows = entry.segment.rows
-            first = entry.last - len(rows) + 1
-            self._held.extendleft(
-                Reading(first + i, row.key, row.value, row.stime)
-                for i, row in reversed(list(enumerate(rows)))
-            )
-
     def _has(self) -> Tell:
-        return Tell(Has(self.epoch, len(self.log), self.log[-1] if self.log else None))
+        return Tell(Has(self.epoch, len(self._log), self._log.newest))
 
     def _show(self, count: int) -> list[Command]:
-        count = min(count, len(self.log))
-        new = self.log[self.shown : count]
-        self.shown = max(self.shown, count)
-        return [Show(entry.segment) for entry in new]
+        return [Show(segment) for segment in self._log.show(count)]
 
     def receive(self, message: TwinMessage, now: int) -> list[Command]:
         match message:
@@ -341,17 +207,15 @@ class Twin:
         self._heard = now
         if self.is_primary or self._writing is not None:
             return []
-        unknown = self.log[asked.length : self.shown]
-        if unknown and unknown[0].epoch < asked.epoch:
+        if asked.length < self.shown and self._log[asked.length].epoch < asked.epoch:
             # What this one has shown alone stands: the other one has to learn of it.
             return self._take_over()
         index, entry = asked.index, asked.entry
-        length = len(self.log)
-        same = index >= length or self.log[index:] == [entry]
+        length = len(self._log)
+        same = index >= length or self._log.since(index) == [entry]
         commands = self._show(min(asked.shown, length if same else length - 1))
         if entry is not None and self.shown <= index:
-            replaced = self.log[index:]
-            if index == length or (entry.alone and replaced != [entry]):
+            if index == length or (entry.alone and not same):
                 return [*commands, self._write(index, entry)]
         return [*commands, self._has()]
 
@@ -362,11 +226,11 @@ class Twin:
         if self._writing is not None:
             return []
         length, last = answer.length, answer.last
-        if length == len(self.log) + 1 and last is not None:
-            return [self._write(len(self.log), last)]
-        if length > len(self.log):
+        if length == len(self._log) + 1 and last is not None:
+            return [self._write(len(self._log), last)]
+        if length > len(self._log):
             return []
-        if length and last is not None and self.log[length - 1] != last:
+        if length and last is not None and self._log[length - 1] != last:
             # One of the two went alone here, and nobody has seen the entry of the other.
             if last.alone and self.shown < length:
                 return [self._write(length - 1, last)]
@@ -380,9 +244,9 @@ class Twin:
         if length <= self._agreed:
             return []
         self._agreed = length
-        if length == len(self.log):
+        if length == len(self._log):
             self.is_alone = False
         commands = self._show(length)
-        if length < len(self.log):
+        if length < len(self._log):
             commands.append(self._propose())
         return commands
