@@ -1,0 +1,32 @@
+"""Replicated stages in the simulator: every policy and every family of faults, seed after seed.
+
+`holdfast sim` runs one policy at a time, on all cores; this goes through all of them.
+"""
+
+from __future__ import annotations
+
+from holdfast.sim.scenario import FAULTS, POLICIES, Options
+from holdfast.sim.trial import try_seed
+from holdfast.tuples import Kind
+
+DESCRIPTION = "replicated stages of every gate policy under simulated faults of every family"
+
+
+def run(seed: int) -> str:
+    """The scenarios of one seed; raises on the first that is not right."""
+    runs = previews = 0
+    for policy in POLICIES:
+        for faults in FAULTS:
+            trial = try_seed(seed, Options(policy=policy, faults=faults))
+            if trial.problems:
+                raise AssertionError(
+                    f"holdfast sim --seed {seed} --policy {policy} --topology any "
+                    f"--faults {faults}: {trial.problems[0]}"
+                )
+            runs += 1
+            previews += sum(
+                each.kind is Kind.TENTATIVE
+                for client in trial.run.clients.values()
+                for _, each in client.shown
+            )
+    return f"{runs} scenarios, {previews} previews, all corrected"
