@@ -489,7 +489,7 @@ def test_work_that_is_overtaken_by_a_restart_counts_for_nothing() -> None:
 def test_a_lost_replica_is_silent() -> None:
     rig = Rig(lost=True, peers=("p",))
     assert rig.node.state is F
-    for message in (Heartbeat({}), Subscribe("o", 1, 0, 0), StateRequest(), AuthRequest()):
+    for message in (Heartbeat({}), Subscribe("o", 1, 0, 0), StateRequest(0), AuthRequest()):
         assert rig.node.receive("r", message, 1) == []
     rig.run(300)
     assert rig.items == []
@@ -506,13 +506,13 @@ def test_a_lost_replica_asks_its_peers_in_turn() -> None:
 def test_a_copied_state_is_gone_on_with() -> None:
     peer = Rig()
     peer.run(500)
-    [(_, copy)] = [(0, c) for c in peer.node.receive("n", StateRequest(), peer.now)]
+    [(_, copy)] = [(0, c) for c in peer.node.receive("n", StateRequest(0), peer.now)]
     assert isinstance(copy, CopyState)
     assert (copy.to, copy.reply.bucket) == ("n", 5)
     rig = Rig(lost=True, peers=("p",))
     rig.upstream = peer.upstream
     rig.advance(510)
-    reply = StateReply(5, copy.reply.consistent_from, "state", copy.reply.lines)
+    reply = StateReply(0, 5, copy.reply.consistent_from, "state", copy.reply.lines)
     rig.do(rig.node.receive("p", reply, rig.now))
     [(_, install)] = rig.of(Install)
     assert install == Install(5, "state")
@@ -526,8 +526,8 @@ def test_a_copied_state_is_gone_on_with() -> None:
 
 def test_a_second_copy_changes_nothing() -> None:
     rig = Rig(lost=True, peers=("p", "q"))
-    rig.do(rig.node.receive("p", StateReply(5, 0, "one", {"o": ()}), 10))
-    rig.do(rig.node.receive("q", StateReply(7, 0, "two", {"o": ()}), 11))
+    rig.do(rig.node.receive("p", StateReply(1, 5, 0, "one", {"o": ()}), 10))
+    rig.do(rig.node.receive("q", StateReply(1, 7, 0, "two", {"o": ()}), 11))
     assert len(rig.of(Install)) == 1
     assert rig.node.gate.base == 5
 
@@ -647,3 +647,12 @@ def test_with_bounded_retention_the_oldest_corrections_are_given_up() -> None:
 def test_to_give_up_rows_before_they_are_missed_is_refused() -> None:
     with pytest.raises(InvalidArgumentError, match="retain"):
         Settings(SIZE, Delays(DELAY), retain=DELAY, may_skip=True)
+
+
+def test_the_answer_to_a_request_of_an_earlier_life_is_not_taken() -> None:
+    rig = Rig(lost=True, peers=("p",))
+    rig.do(rig.node.receive("p", StateReply(-1, 5, 0, "old", {"o": ()}), 10))
+    assert rig.node.is_lost
+    rig.do(rig.node.receive("p", StateReply(0, 7, 0, "new", {"o": ()}), 11))
+    assert not rig.node.is_lost
+    assert rig.node.gate.base == 7

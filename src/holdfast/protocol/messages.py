@@ -174,13 +174,16 @@ class AuthRelease:
 
 @dataclass(frozen=True, slots=True)
 class StateRequest:
-    """I have lost everything: give me your state."""
+    """I have lost everything: give me your state. `number` is for the answer."""
+
+    number: int
 
 
 @dataclass(frozen=True, slots=True)
 class StateReply:
     """The state of a replica after all stable buckets before `bucket`, with its stable lines."""
 
+    number: int
     bucket: int
     consistent_from: int
     state: Any

@@ -154,6 +154,7 @@ class Node:
         self._failing_since: int | None = None
         self._corrected_at: float = -math.inf
         self._reconciling = False
+        self._since = now
         self._now = now
 
     # What others see
@@ -258,7 +259,7 @@ class Node:
                 if not was_full:
                     return commands
             case StateRequest():
-                commands += self._offer_state(sender)
+                commands += self._offer_state(sender, message)
             case AuthRequest() | AuthGrant() | AuthReject() | AuthRelease():
                 commands += self.stagger.take(
                     sender,
@@ -278,7 +279,7 @@ class Node:
         if self._asks and now >= self._asked_at + self.settings.retry:
             peer = self.place.peers[self._asked % len(self.place.peers)]
             self._asked, self._asked_at = self._asked + 1, now
-            commands.append(Send(peer, StateRequest()))
+            commands.append(Send(peer, StateRequest(now)))
         if now >= self.monitor.next_wake:
             commands += self.monitor.wake(now, self._acks())
             commands += self._read_on(now)
@@ -491,12 +492,14 @@ class Node:
 
     # Recovery
 
-    def _offer_state(self, asker: str) -> list[Command]:
+    def _offer_state(self, asker: str, asked: StateRequest) -> list[Command]:
         lines = {name: tuple(line.segments.since(0)) for name, line in self.lines.items()}
-        return [CopyState(asker, StateReply(self.gate.base, self.consistent_from, None, lines))]
+        reply = StateReply(asked.number, self.gate.base, self.consistent_from, None, lines)
+        return [CopyState(asker, reply)]
 
     def _install(self, reply: StateReply, now: int) -> list[Command]:
-        if not self._asks:
+        if not self._asks or reply.number < self._since:
+            # Of an earlier life, perhaps: what follows that state may be kept no longer.
             return []
         self._asks = False
         self.is_lost = False
