@@ -50,6 +50,7 @@ from holdfast.protocol.messages import (
     Vitals,
 )
 from holdfast.protocol.monitor import Monitor, demote
+from holdfast.protocol.spool import Spool
 from holdfast.protocol.stagger import Stagger
 from holdfast.protocol.states import State
 from holdfast.protocol.streams import Reach, best_state, output_state
@@ -120,9 +121,11 @@ class Node:
         *,
         lost: bool = False,
         intakes: Mapping[str, Intake] | None = None,
+        spools: Mapping[str, Spool] | None = None,
     ) -> None:
         """`lost`: it was here before and has lost its state: it is silent until it has one again.
-        `intakes`: how to read input streams that are not to be switched between replicas."""
+        `intakes`: how to read input streams that are not to be switched between replicas.
+        `spools`: where the logs of output streams lie that are not all to be kept in memory."""
         if settings.may_skip and place.span == math.inf:
             raise InvalidArgumentError(
                 f"{place.name}: may_skip for a stage that does not converge; it could never find "
@@ -137,7 +140,12 @@ class Node:
             for stream, replicas in place.inputs.items()
         } | dict(intakes or {})
         self.lines = {
-            name: Line(name, place.readers[name], retention=place.retentions.get(name))
+            name: Line(
+                name,
+                place.readers[name],
+                retention=place.retentions.get(name),
+                spool=(spools or {}).get(name),
+            )
             for name in place.outputs
         }
         self.monitor = Monitor(place.inputs, period=settings.heartbeat, missed=settings.missed)

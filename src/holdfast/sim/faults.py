@@ -8,7 +8,7 @@ from enum import Enum
 from random import Random
 
 from holdfast.sim.network import Network
-from holdfast.sim.parties import NodeParty, SourceParty
+from holdfast.sim.parties import NodeParty, SourceParty, TwinParty
 from holdfast.sim.world import World
 
 __all__ = ["Breakable", "Fault", "FaultKind", "apply_faults", "draw_faults"]
@@ -117,11 +117,11 @@ def apply_faults(
     world: World,
     network: Network,
     nodes: Mapping[str, NodeParty],
-    sources: Mapping[str, SourceParty],
+    proxies: Mapping[str, SourceParty | TwinParty],
     everybody: Sequence[str],
 ) -> None:
     """Plan all of them."""
-    applier = _Applier(world, network, nodes, sources, everybody)
+    applier = _Applier(world, network, nodes, proxies, everybody)
     for fault in faults:
         begin, heal = applier.actions(fault)
         world.at(fault.start, begin)
@@ -133,7 +133,7 @@ class _Applier:
     world: World
     network: Network
     nodes: Mapping[str, NodeParty]
-    sources: Mapping[str, SourceParty]
+    proxies: Mapping[str, SourceParty | TwinParty]
     everybody: Sequence[str]
 
     def actions(self, fault: Fault) -> tuple[Callable[[], None], Callable[[], None]]:
@@ -153,8 +153,8 @@ class _Applier:
             case _:
                 return lambda: self._change(fault, 1), lambda: self._change(fault, -1)
 
-    def _party(self, name: str) -> NodeParty | SourceParty:
-        return self.nodes[name] if name in self.nodes else self.sources[name]
+    def _party(self, name: str) -> NodeParty | SourceParty | TwinParty:
+        return self.nodes[name] if name in self.nodes else self.proxies[name]
 
     def _directions(self, fault: Fault) -> list[tuple[str, str]]:
         if fault.kind is FaultKind.PARTITION:

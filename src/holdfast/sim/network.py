@@ -7,9 +7,12 @@ from dataclasses import dataclass, field
 from random import Random
 
 from holdfast.protocol.messages import Message
+from holdfast.protocol.standby import TwinMessage
 from holdfast.sim.world import World
 
-__all__ = ["Network", "Trouble"]
+__all__ = ["Carried", "Network", "Trouble"]
+
+Carried = Message | TwinMessage
 
 
 @dataclass(slots=True)
@@ -30,7 +33,7 @@ class Network:
     random: Random
     latency: int
     jitter: int
-    deliver: Callable[[str, str, Message], None]
+    deliver: Callable[[str, str, Carried], None]
     carried: int = 0
     _troubles: dict[tuple[str, str], Trouble] = field(default_factory=dict)
 
@@ -38,7 +41,7 @@ class Network:
         """The trouble on the way from one to the other, to be changed."""
         return self._troubles.setdefault((sender, receiver), Trouble())
 
-    def send(self, sender: str, receiver: str, message: Message) -> None:
+    def send(self, sender: str, receiver: str, message: Carried) -> None:
         trouble = self._troubles.get((sender, receiver))
         delay = self.latency + int(self.random.random() * self.jitter)
         if trouble is not None:
@@ -50,7 +53,7 @@ class Network:
                 self._carry(sender, receiver, message, delay + self.latency)
         self._carry(sender, receiver, message, delay)
 
-    def _carry(self, sender: str, receiver: str, message: Message, delay: int) -> None:
+    def _carry(self, sender: str, receiver: str, message: Carried, delay: int) -> None:
         def arrive() -> None:
             trouble = self._troubles.get((sender, receiver))
             if trouble is None or not trouble.cuts:

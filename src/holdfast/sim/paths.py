@@ -69,7 +69,8 @@ class Paths:
         if not self._process_holds(maker, span):
             return False
         if stream not in self._plans:
-            return True
+            # A source with a standby shows only what both have.
+            return self.is_whole(self.scenario.makers[stream], *span)
         _, output = self._plans[stream]
         return all(any(self._reaches(name, maker, span) for name in need) for need in output.needs)
 

@@ -82,11 +82,6 @@ class Twin:
         return State.STABLE if now < due else State.UP_FAILURE
 
     @property
-    def _taken(self) -> int:
-        newest = self._held.newest
-        return self._log.last if newest is None else newest.number
-
-    @property
     def _may_add(self) -> bool:
         agreed = self._agreed == len(self._log) or self.is_alone
         return agreed and self._candidate is None and self._writing is None
@@ -95,8 +90,8 @@ class Twin:
         """The device has a reading. It offers all that are not `settled`, in their order, to either
         proxy or both, as often as it likes; one that has been taken in, or follows one that has
         not, is left."""
-        if number == self._taken + 1:
-            newest = self._held.newest
+        newest = self._held.newest
+        if number == 1 + (self._log.last if newest is None else newest.number):
             earliest = self._log.end if newest is None else newest.stime
             self._held.append(Reading(number, key, value, max(now, earliest)))
         return self._advance(now)
@@ -214,9 +209,9 @@ class Twin:
         length = len(self._log)
         same = index >= length or self._log.since(index) == [entry]
         commands = self._show(min(asked.shown, length if same else length - 1))
-        if entry is not None and self.shown <= index:
-            if index == length or (entry.alone and not same):
-                return [*commands, self._write(index, entry)]
+        is_new = index == length or not same
+        if entry is not None and is_new and self.shown <= index and (entry.alone or same):
+            return [*commands, self._write(index, entry)]
         return [*commands, self._has()]
 
     def _take_answer(self, answer: Has, now: int) -> list[Command]:

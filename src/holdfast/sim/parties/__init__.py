@@ -5,5 +5,6 @@ from holdfast.sim.parties.node import NodeParty
 from holdfast.sim.parties.process import Process
 from holdfast.sim.parties.source import SourceParty
 from holdfast.sim.parties.tap import Tap
+from holdfast.sim.parties.twins import Device, TwinParty
 
-__all__ = ["ClientParty", "NodeParty", "Process", "SourceParty", "Tap"]
+__all__ = ["ClientParty", "Device", "NodeParty", "Process", "SourceParty", "Tap", "TwinParty"]
