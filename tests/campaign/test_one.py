@@ -55,6 +55,14 @@ def test_liars_are_named(console, printed, failing) -> None:
     assert " lies in " in printed()
 
 
+def test_sources_with_a_hot_standby_are_named(console, printed, failing) -> None:
+    failing(lambda scenario: False)
+    options = Options("chain-1", faults="crashes")
+    seed = next(seed for seed in range(100) if "a" in Replay(seed, options).scenario().twins)
+    run_one(console, Replay(seed, options))
+    assert "a has a hot standby: a/0 and a/1 publish it" in printed()
+
+
 def test_the_whole_trace_goes_into_a_file(console, printed, tmp_path: Path) -> None:
     run_one(console, REPLAY, trace=tmp_path / "trace.txt")
     lines = (tmp_path / "trace.txt").read_text().splitlines()

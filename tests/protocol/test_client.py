@@ -92,8 +92,8 @@ def test_other_streams_and_messages_are_left() -> None:
 def test_heartbeats_acknowledge_what_is_stable() -> None:
     client, number = connect()
     client.receive("x", Feed("s", number, 0, ITEMS[:3]), 2)
-    assert client.wake(9) == []
-    beats = [send.message for send in client.wake(10)]
+    assert client.wake(9) == ([], [])
+    beats = [send.message for send in client.wake(10)[1]]
     assert beats == [Heartbeat({"s": 10})]
     assert client.next_wake == 20
 
@@ -101,13 +101,11 @@ def test_heartbeats_acknowledge_what_is_stable() -> None:
 def test_a_piece_that_nobody_keeps_is_noted_and_passed_over() -> None:
     client, number = connect()
     client.receive("x", Feed("s", number, 0, (Stable(piece(0, 10)),)), 2)
-    shown, sends = client.receive("x", Feed("s", number, 1, (Gap(50),)), 3)
-    assert shown == []
-    [ask] = [send.message for send in sends if isinstance(send.message, Subscribe)]
-    assert ask.after == 50
+    shown, _ = client.receive("x", Feed("s", number, 1, (Gap(50), Stable(piece(50, 60)))), 3)
     assert client.gaps == [(10, 50)]
-    shown, _ = client.receive("x", Feed("s", ask.subscription, 0, (Stable(piece(50, 60)),)), 4)
     assert [each.boundary for each in shown] == [60]
+    shown, _ = client.receive("x", Feed("s", number, 2, (Stable(piece(60, 70)),)), 4)
+    assert [each.boundary for each in shown] == [70]
 
 
 class Replica:
@@ -160,7 +158,9 @@ class World:
 
     def tick(self) -> None:
         self.now += 1
-        self.fly("c", self.client.wake(self.now))
+        shown, sends = self.client.wake(self.now)
+        self.shown += shown
+        self.fly("c", sends)
         flying, self.flying = self.flying, []
         for sender, send in flying:
             if send.to == "c":

@@ -231,11 +231,20 @@ def test_the_last_message_is_missed_when_the_replica_says_it_again() -> None:
 
 def test_a_gap_sends_the_reader_to_another_replica() -> None:
     intake, feeder = connect(x=STABLE, y=STABLE)
-    news, sends = feeder.feed("x", Gap(50), Stable(piece(50, 60)))
-    assert (news, left(sends)) == ([], ["x"])
-    [(name, ask)] = asked(read_on(intake, 5, x=STABLE, y=STABLE))
-    assert (name, ask.after) == ("y", 0)
+    assert feeder.feed("x", Gap(50), Stable(piece(50, 60))) == ([], [])
+    sends = read_on(intake, 5, x=STABLE, y=STABLE)
+    [(name, ask)] = asked(sends)
+    assert (name, ask.after, left(sends)) == ("y", 0, ["x"])
     assert intake.gap({"x": STABLE, "y": STABLE}) is None
+
+
+def test_what_came_after_a_gap_is_read_once_the_gap_is_given_up() -> None:
+    intake, feeder = connect(x=STABLE)
+    feeder.feed("x", Gap(50), Stable(piece(50, 60)), Stable(piece(60, 70)))
+    assert intake.gap({"x": STABLE}) == 50
+    assert [item.segment.end for item in intake.jump(50)] == [60, 70]
+    assert intake.position == 70
+    assert asked(read_on(intake, 6, x=STABLE)) == []
 
 
 def test_only_when_nobody_has_it_there_is_a_gap() -> None:

@@ -16,7 +16,6 @@ from holdfast.protocol.messages import (
     Gap,
     Item,
     Preview,
-    Recalculate,
     RecDone,
     Send,
     Stable,
@@ -311,10 +310,8 @@ def test_a_piece_is_sent_again_on_request() -> None:
     line = make("r", "other")
     join(line)
     line.publish(piece(0, 10))
-    line.publish(piece(10, 20))
-    assert told(line.repeat("r", Recalculate("s", 10, 20, 2))) == "A10-20#2"
-    assert line.repeat("r", Recalculate("s", 20, 30, 1)) == []
-    assert line.repeat("other", Recalculate("s", 10, 20, 1)) == []
+    assert told(line.repeat("r", Again(piece(0, 10), 2))) == "A0-10#2"
+    assert line.repeat("other", Again(piece(0, 10), 1)) == []
 
 
 # What is kept

@@ -620,14 +620,14 @@ def test_a_full_line_stops_the_base_until_the_reader_acknowledges() -> None:
 
 
 def test_with_bounded_retention_the_oldest_corrections_are_given_up() -> None:
-    rig = Rig(retain=500, may_skip=True, span=200)
+    rig = Rig(retain=500 + 200, may_skip=True, span=200)
     rig.run(500)
     rig.upstream.down = {"z"}
     most = 0
     for end in range(600, 3001, SIZE):
         rig.run(end, ["a"])
         most = max(most, rig.node.gate.buffered)
-    assert most <= 2 * (500 // SIZE + 2)
+    assert most <= 2 * (700 // SIZE + 2)
     assert rig.of(Restart)
     assert "T2800" in rig.words
     rig.upstream.down = set()
@@ -636,7 +636,7 @@ def test_with_bounded_retention_the_oldest_corrections_are_given_up() -> None:
     assert rig.node.state is S
     [gap] = [word for word in rig.words.split() if word[0] == "G"]
     since = int(gap[1:])
-    assert since >= 2500 + 200
+    assert since >= 2300 + 200
     before = [row for row in rig.rows if row.stime < 500]
     after = [row for row in rig.rows if row.stime >= 500]
     assert len(before) == 2 * 5
@@ -646,7 +646,9 @@ def test_with_bounded_retention_the_oldest_corrections_are_given_up() -> None:
 
 def test_to_give_up_rows_before_they_are_missed_is_refused() -> None:
     with pytest.raises(InvalidArgumentError, match="retain"):
-        Settings(SIZE, Delays(DELAY), retain=DELAY, may_skip=True)
+        Rig(retain=DELAY, may_skip=True)
+    with pytest.raises(InvalidArgumentError, match="windows"):
+        Rig(retain=DELAY + 100, may_skip=True, span=200)
 
 
 def test_the_answer_to_a_request_of_an_earlier_life_is_not_taken() -> None:

@@ -61,8 +61,9 @@ class Replica:
                 return self.line.subscribe("r", send.message)
             case Unsubscribe():
                 self.line.unsubscribe("r", send.message)
-            case Recalculate():
-                return self.line.repeat("r", send.message)
+            case Recalculate(_, start, attempt):
+                found = [s for s in self.line.segments.since(start) if s.start == start]
+                return self.line.repeat("r", Again(found[0], attempt)) if found else []
         return []
 
     @property
@@ -234,7 +235,7 @@ def test_a_replica_that_tells_many_stories_fills_no_memory(policy: str) -> None:
 
 @pytest.mark.parametrize("hasty", [False, True])
 def test_one_liar_sends_nobody_far_ahead(hasty: bool) -> None:
-    intake = VoteIntake("s", GATES["vote"], NAMES, size=SIZE, grace=GRACE, liars=1)
+    intake = VoteIntake("s", GATES["vote"], NAMES, size=SIZE, grace=GRACE, enough=3)
     states = dict.fromkeys(NAMES, State.STABLE)
     intake.check("x", Progress(State.STABLE, 10, 10**15), 1)
     assert intake.gap(states, hasty=hasty) is None

@@ -20,6 +20,7 @@ from holdfast.protocol.messages import Item, RecDone, Send, Undo
 from holdfast.protocol.monitor import Monitor
 from holdfast.protocol.node import Node
 from holdfast.protocol.stagger import Stagger
+from holdfast.protocol.standby import Command, Show, Twin
 from holdfast.protocol.vote_intake import VoteIntake
 from holdfast.sim.parties.node import NodeParty
 from holdfast.sim.parties.source import SourceParty
@@ -164,7 +165,7 @@ def fork_is_the_base(patch: Patch) -> None:
 
 def previews_at_once(patch: Patch) -> None:
     def first_due(self: Order, number: int) -> float:
-        return min(self._reached.get(number, {}).values(), default=math.inf)
+        return min(self._reached(number).values(), default=math.inf)
 
     patch.setattr(Order, "_first_due", first_due)
 
@@ -177,7 +178,7 @@ def clock_from_arrival(patch: Patch) -> None:
     """Every gate of a chain waits for its whole delay after the one before it."""
 
     def first_due(self: Order, number: int) -> float:
-        reached = self._reached.get(number, {})
+        reached = self._reached(number)
         return min((t + self.delays.of(s) for s, t in reached.items()), default=math.inf)
 
     patch.setattr(Order, "_first_due", first_due)
@@ -258,6 +259,29 @@ def corrections_never_end(patch: Patch) -> None:
     patch.setattr(Node, "_has_caught_up", property(lambda self: False))
 
 
+def shown_before_the_standby_has_it(patch: Patch) -> None:
+    advance = Twin._advance
+
+    def without(self: Twin, now: int) -> list[Command]:
+        commands = advance(self, now)
+        candidate = self._candidate if commands else None
+        return commands if candidate is None else [*commands, Show(candidate.segment)]
+
+    patch.setattr(Twin, "_advance", without)
+
+
+def alone_without_a_word(patch: Patch) -> None:
+    """A proxy that is not heard of is taken for dead."""
+    wake = Twin.wake
+
+    def without(self: Twin, now: int) -> list[Command]:
+        commands = wake(self, now)
+        is_missed = self.is_primary and now >= self._heard + self.patience
+        return [*commands, *self.go_alone(now)] if is_missed else commands
+
+    patch.setattr(Twin, "wake", without)
+
+
 CRASHES = Options(faults="crashes")
 VOTE = Options(policy="vote")
 
@@ -289,4 +313,6 @@ MUTATIONS = [
     Mutation("gaps not told", gaps_not_told, Options(faults="long")),
     Mutation("memory without bound", full_lines_go_on, Options("last-rows", faults="long")),
     Mutation("fork outlives its use", corrections_never_end),
+    Mutation("shown before the standby has it", shown_before_the_standby_has_it, CRASHES),
+    Mutation("alone without an operator's word", alone_without_a_word, Options(faults="cuts")),
 ]

@@ -108,6 +108,8 @@ def _circumstances(scenario: Scenario) -> Iterator[str]:
         f"buckets of {_seconds(scenario.size)}; "
         f"stages are saved every {_count(scenario.save_every, 'bucket')}"
     )
+    for source in scenario.twins:
+        yield f"{source} has a hot standby: {' and '.join(scenario.makers[source])} publish it"
     ahead = max(scenario.ahead, key=lambda name: scenario.ahead[name])
     yield f"clocks differ by up to {_seconds(scenario.ahead[ahead])} ({ahead} is ahead)"
     for plan in scenario.plans:

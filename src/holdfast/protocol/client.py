@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from holdfast.protocol.intake import SwitchIntake
 from holdfast.protocol.messages import (
     Feed,
+    Gap,
     Item,
     Message,
     Preview,
@@ -49,8 +50,12 @@ class Client:
         heartbeat: int = 100_000,
         missed: int = 3,
         tentative: bool = True,
+        may_skip: bool = False,
     ) -> None:
+        """`may_skip`: go on without what no replica that can be reached keeps any more; else wait
+        for the others."""
         self.tentative = tentative
+        self.may_skip = may_skip
         self.intake = SwitchIntake(stream, replicas, grace=heartbeat * (missed + 2))
         self.monitor = Monitor({stream: replicas}, period=heartbeat, missed=missed)
         self.gaps: list[tuple[int, int]] = []
@@ -61,34 +66,39 @@ class Client:
     def next_wake(self) -> float:
         return self.monitor.next_wake
 
-    def wake(self, now: int) -> list[Send]:
-        if now < self.monitor.next_wake:
-            return []
-        acks = {self.intake.stream: self.intake.position}
-        return [*self.monitor.wake(now, acks), *self._read_on(now)]
+    def wake(self, now: int) -> tuple[list[Shown], list[Send]]:
+        beats = self.monitor.wake(now, {self.intake.stream: self.intake.position})
+        if not beats:
+            return [], []
+        shown, sends = self._read_on(now)
+        return shown, [*beats, *sends]
 
     def receive(self, sender: str, message: Message, now: int) -> tuple[list[Shown], list[Send]]:
         stream = self.intake.stream
-        if isinstance(message, Vitals):
-            changed = self.monitor.take(sender, message)
-            progress = message.streams.get(stream)
-            sends = self.intake.check(sender, progress, now) if progress else []
-            return [], [*sends, *(self._read_on(now) if changed else [])]
-        if not isinstance(message, Feed) or message.stream != stream:
-            return [], []
-        news, sends = self.intake.take(sender, message, now)
-        shown = [each for item in news for each in self._show(item)]
-        return shown, [*sends, *(self._read_on(now) if sends else [])]
+        shown: list[Shown] = []
+        sends: list[Send] = []
+        look_around = False
+        if isinstance(message, Vitals) and stream in message.streams:
+            look_around = self.monitor.take(sender, message)
+            sends += self.intake.check(sender, message.streams[stream], now)
+        elif isinstance(message, Feed) and message.stream == stream:
+            news, sends = self.intake.take(sender, message, now)
+            shown = [each for item in news for each in self._show(item)]
+            look_around = bool(sends) or any(isinstance(each, Gap) for each in message.items)
+        if look_around:
+            more, said = self._read_on(now)
+            return [*shown, *more], [*sends, *said]
+        return shown, sends
 
-    def _read_on(self, now: int) -> list[Send]:
+    def _read_on(self, now: int) -> tuple[list[Shown], list[Send]]:
         stream = self.intake.stream
         states = self.monitor.states(stream)
-        gap = self.intake.gap(states)
-        sends: list[Send] = []
+        gap = self.intake.gap(states, hasty=self.may_skip)
+        shown: list[Shown] = []
         if gap is not None:
             self.gaps.append((self.intake.position, gap))
-            sends = self.intake.jump(gap)
-        return sends + self.intake.read_on(states, self.monitor.ends(stream), now)
+            shown = [each for item in self.intake.jump(gap) for each in self._show(item)]
+        return shown, self.intake.read_on(states, self.monitor.ends(stream), now)
 
     def _show(self, item: Item) -> list[Shown]:
         match item:

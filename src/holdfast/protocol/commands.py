@@ -7,9 +7,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast.protocol.gates.order import Bucket
-from holdfast.protocol.messages import Send, StateReply
+from holdfast.protocol.messages import Recalculate, Send, StateReply
 
-__all__ = ["Command", "CopyState", "Drop", "Fork", "Install", "Restart", "Work"]
+__all__ = [
+    "Command",
+    "CopyState",
+    "Drop",
+    "Fork",
+    "Install",
+    "Rerun",
+    "Restart",
+    "StartOver",
+    "Work",
+]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,6 +56,20 @@ class Install:
 
 
 @dataclass(frozen=True, slots=True)
+class Rerun:
+    """Calculate a bucket again, from the state before it, then call `rerun`; if that state is gone,
+    do nothing."""
+
+    reader: str
+    asked: Recalculate
+
+
+@dataclass(frozen=True, slots=True)
+class StartOver:
+    """Drop this node and make a new one that has lost its state: this one cannot go on."""
+
+
+@dataclass(frozen=True, slots=True)
 class CopyState:
     """Send this reply with a copy of the base in it."""
 
@@ -53,4 +77,4 @@ class CopyState:
     reply: StateReply
 
 
-Command = Send | Work | Fork | Drop | Restart | Install | CopyState
+Command = Send | Work | Fork | Drop | Restart | Install | Rerun | StartOver | CopyState

@@ -7,6 +7,7 @@ on all replicas; what is out of place is left, and what was lost is noticed and 
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
@@ -26,6 +27,7 @@ from holdfast.protocol.messages import (
 )
 from holdfast.protocol.states import State
 from holdfast.protocol.switching import Choice, choose
+from holdfast.tuples import Segment
 
 __all__ = ["Intake", "Subscription", "SwitchIntake"]
 
@@ -62,12 +64,14 @@ class Intake(Protocol):
 
         `hasty`: do not wait for those that cannot be reached."""
 
-    def jump(self, boundary: int) -> list[Send]:
-        """Give up what is before the boundary."""
+    def jump(self, boundary: int) -> list[Item]:
+        """Give up what is before the boundary; what is already there of what follows it."""
 
 
 OVERTAKEN: Final = 256
 """So many messages may overtake one before it is taken for lost."""
+MOST_PATIENT: Final = 16
+"""So many times as long as usual an answer is waited for, if shorter times did not do."""
 
 
 @dataclass(slots=True)
@@ -77,11 +81,16 @@ class Subscription:
     number: int
     asked: int
     """When it was asked for."""
+    grace: int
+    """How long it may take to show before it is taken for lost."""
     expected: int = 0
     """The number of the next message."""
     due: int = 0
     """How many had been sent when the replica last said so: by now they have arrived, or never."""
-
+    has_gap: bool = False
+    """Whether its stable line did not go on from where ours ends."""
+    beyond: deque[Segment] = field(default_factory=deque)
+    """What came after the gap."""
     early: dict[int, Feed] = field(default_factory=dict)
     """Messages that have overtaken others."""
 
@@ -95,13 +104,18 @@ class Subscription:
             self.expected += 1
             yield from following.items
 
-    def is_lost(self, progress: Progress, now: int, grace: int) -> bool:
+    def is_lost(self, progress: Progress, now: int) -> bool:
         """Whether the replica's word shows that a message was lost, theirs or ours."""
         if progress.subscription != self.number:
-            return now >= self.asked + grace
+            return now >= self.asked + self.grace
         missing = self.expected < self.due
         self.due = progress.sent
         return missing
+
+    def again(self, number: int, now: int, usual: int) -> Subscription:
+        """The one to try next; on a slow link it is given more and more time."""
+        grace = usual if self.expected else min(2 * self.grace, MOST_PATIENT * usual)
+        return Subscription(number, now, grace)
 
 
 class SwitchIntake:
@@ -119,6 +133,9 @@ class SwitchIntake:
         self.shown = position
         """Up to where anything has been read, be it previews."""
         self._has_previews = False
+        self._owes_done = False
+        self._stands = position
+        """Where the last stable segment ended."""
         self.choice = Choice(self.replicas[0])
         self.caught_up: set[str] = set()
         """Replicas that have said, since the failure began, that all is corrected."""
@@ -148,22 +165,35 @@ class SwitchIntake:
             if name is None or usable[name] is State.FAILURE:
                 continue
             was_background = before.background == name and self.choice.current == name
-            if name not in self._subscriptions or was_background:
+            if was_background or not self._is_read(name):
                 sends.append(self._subscribe(name, now))
         return sends
 
+    def _is_read(self, name: str) -> bool:
+        """Whether its feed is the right one: one with a gap is not, once there is none any more."""
+        subscription = self._subscriptions.get(name)
+        if subscription is None:
+            return False
+        return not subscription.has_gap or self._too_new[name] > self.position
+
     def _usable(self, name: str, state: State) -> State:
         if self._too_new.get(name, 0) > self.position:
-            return State.FAILURE
+            # Its stable line is of no use yet, its previews are.
+            return max(state, State.UP_FAILURE)
         return State.STABLE if name in self._done and state is not State.FAILURE else state
 
     def _reads(self, name: str) -> bool:
         return name in (self.choice.current, self.choice.background)
 
     def _subscribe(self, name: str, now: int) -> Send:
-        # Numbers grow over a restart too, for the clock does.
+        # Numbers should grow over a restart too, so they are times; `check` mends it if not.
         self._latest = max(self._latest + 1, now)
-        self._subscriptions[name] = Subscription(self._latest, now)
+        before = self._subscriptions.get(name)
+        self._subscriptions[name] = (
+            Subscription(self._latest, now, self.grace)
+            if before is None
+            else before.again(self._latest, now, self.grace)
+        )
         previews = name == self.choice.current
         ask = Subscribe(self.stream, self._latest, self.position, self.shown, previews)
         return Send(name, ask)
@@ -181,10 +211,13 @@ class SwitchIntake:
         self.is_paused = False
 
     def check(self, replica: str, progress: Progress, now: int) -> list[Send]:
+        if replica not in self.replicas:
+            return []
         self._done.discard(replica)
         self._too_new[replica] = progress.start
+        self._latest = max(self._latest, progress.subscription)
         subscription = self._subscriptions.get(replica)
-        if subscription is None or not subscription.is_lost(progress, now, self.grace):
+        if subscription is None or not subscription.is_lost(progress, now):
             return []
         return [self._subscribe(replica, now)]
 
@@ -198,24 +231,45 @@ class SwitchIntake:
             if isinstance(item, Gap):
                 if item.start > self.position:
                     self._too_new[replica] = item.start
-                    sends.append(self._unsubscribe(replica))
-                    break
+                    subscription.has_gap = True
+                    subscription.beyond.clear()
             elif isinstance(item, RecDone):
                 sends += self._cut_over(replica, now)
-                if not self._has_previews:
-                    news.append(item)
+                self._owes_done = True
+            elif isinstance(item, Stable) and subscription.has_gap:
+                if len(subscription.beyond) < OVERTAKEN:
+                    subscription.beyond.append(item.segment)
+                news += self._cross_gaps()
             else:
                 news += self._read(replica, item)
-        return news, sends
+        return news + self._cross_gaps() + self._end_corrections(), sends
+
+    def _cross_gaps(self) -> list[Item]:
+        """Read what came after a gap, if there is none any more."""
+        news: list[Item] = []
+        for name, subscription in self._subscriptions.items():
+            beyond = subscription.beyond
+            while beyond and beyond[0].start <= self.position:
+                news += self._read(name, Stable(beyond.popleft()))
+                subscription.has_gap = bool(beyond)
+        return news
+
+    def _end_corrections(self) -> list[Item]:
+        """Pass a REC_DONE on when the stable line has come as far as anything was shown, be it by
+        another replica."""
+        if not self._owes_done or self._has_previews or self.position < self.shown:
+            return []
+        self._owes_done = False
+        return [RecDone()]
 
     def _read(self, replica: str, item: Item) -> list[Item]:
         if isinstance(item, Stable):
             segment = item.segment.after(self.position)
             if segment.start > self.position or segment.end <= self.position:
                 return []
-            withdrawn: list[Item] = [Undo(self.position)] if self._has_previews else []
+            withdrawn: list[Item] = [Undo(self._stands)] if self._has_previews else []
             self._has_previews = False
-            self.position = segment.end
+            self.position = self._stands = segment.end
             self.shown = max(self.shown, segment.end)
             return [*withdrawn, Stable(segment)]
         if not isinstance(item, Preview) or replica != self.choice.current:
@@ -249,9 +303,9 @@ class SwitchIntake:
             return None
         return min(starts)
 
-    def jump(self, boundary: int) -> list[Send]:
-        if boundary <= self.position:
-            return []
-        self.position = boundary
-        self.shown = max(self.shown, boundary)
-        return [self._unsubscribe(name) for name in list(self._subscriptions)]
+    def jump(self, boundary: int) -> list[Item]:
+        # The feeds go on: what of them is before the boundary is left.
+        if boundary > self.position:
+            self.position = boundary
+            self.shown = max(self.shown, boundary)
+        return self._cross_gaps() + self._end_corrections()

@@ -22,7 +22,6 @@ from holdfast.protocol.messages import (
     Gap,
     Item,
     Preview,
-    Recalculate,
     RecDone,
     Send,
     Stable,
@@ -143,16 +142,15 @@ class Line:
         """Take over what a peer has kept of the same stream."""
         for segment in segments:
             self.segments.append(segment)
-        self.end = self.previewed = end
+        self.end = self.previewed = max(end, segments[-1].end) if segments else end
         self.dropped_before = segments[0].start if segments else end
 
-    def repeat(self, reader: str, asked: Recalculate) -> list[Send]:
-        """Send a piece that has been calculated again."""
+    def repeat(self, reader: str, again: Again) -> list[Send]:
+        """Send a reader a piece that has been calculated again for it."""
         known = self._readers.get(reader)
-        found = [s for s in self.segments.since(asked.start) if s.start == asked.start]
-        if known is None or not found:
+        if known is None:
             return []
-        feed = Feed(self.stream, known.subscription, known.sent, (Again(found[0], asked.attempt),))
+        feed = Feed(self.stream, known.subscription, known.sent, (again,))
         known.sent += 1
         return [Send(reader, feed)]
 

@@ -116,11 +116,10 @@ class Unsubscribe:
 
 @dataclass(frozen=True, slots=True)
 class Recalculate:
-    """Nobody agrees with you, or with anybody: calculate this piece again."""
+    """Nobody agrees with you, or with anybody: calculate the bucket that starts here again."""
 
     stream: str
     start: int
-    end: int
     attempt: int
 
 

@@ -53,7 +53,7 @@ class Monitor:
 
         However long it slept itself, one wake counts one missed beat and sends one.
         """
-        if self._next is not None and now < self._next:
+        if self._next is not None and self._next - self.period <= now < self._next:
             return []
         self._next = now + self.period
         beats = []
@@ -72,6 +72,12 @@ class Monitor:
             return False
         self._unanswered[sender] = 0
         return self._note(sender, vitals.streams)
+
+    def forget(self) -> None:
+        """Know nothing of anybody until they answer again, and ask at once."""
+        for name in self._unanswered:
+            self._note(name, {})
+        self._next = None
 
     def states(self, stream: str) -> dict[str, State]:
         """The state of the stream on each of its replicas, in the order given."""

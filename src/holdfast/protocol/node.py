@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from holdfast.errors import InvalidArgumentError
 from holdfast.protocol.commands import (
@@ -21,13 +22,16 @@ from holdfast.protocol.commands import (
     Drop,
     Fork,
     Install,
+    Rerun,
     Restart,
+    StartOver,
     Work,
 )
 from holdfast.protocol.gates.order import Delays, Order
 from holdfast.protocol.intake import Intake, SwitchIntake
 from holdfast.protocol.line import Line, Retention
 from holdfast.protocol.messages import (
+    Again,
     AuthGrant,
     AuthReject,
     AuthRelease,
@@ -58,6 +62,9 @@ from holdfast.tuples import Row, Segment
 
 __all__ = ["Node", "Place", "Settings"]
 
+ROUNDS: Final = 5
+"""So often all peers are asked for their state before a replica does without it, if it can."""
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -84,13 +91,6 @@ class Settings:
     copy_state: bool = True
     """Whether a replica that has lost its state asks a peer for it, or converges."""
 
-    def __post_init__(self) -> None:
-        if self.may_skip and self.retain <= self.delays.max_delay:
-            raise InvalidArgumentError(
-                f"retain: is {self.retain} with max_delay {self.delays.max_delay}; keep more than "
-                "that, or rows are given up before they are missed"
-            )
-
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -108,6 +108,8 @@ class Place:
     """What is kept of each output stream, if not all that its readers have not acknowledged."""
     span: float = 0
     """How far back the state of the stage depends on its input; infinite if for ever."""
+    start: int = 0
+    """Where the streams begin: a multiple of the size of a bucket."""
 
 
 class Node:
@@ -131,18 +133,26 @@ class Node:
                 f"{place.name}: may_skip for a stage that does not converge; it could never find "
                 "its state again, so let it make its sources wait"
             )
+        if settings.may_skip and settings.retain <= settings.delays.max_delay + place.span:
+            raise InvalidArgumentError(
+                f"{place.name}: retain is {settings.retain}; keep more than max_delay "
+                f"({settings.delays.max_delay}) and the windows of the stage ({place.span}), or "
+                "rows are given up before they are missed"
+            )
         self.place = place
         self.settings = settings
-        self.gate = Order(tuple(place.inputs), settings.size, settings.delays, now)
+        first = place.start // settings.size
+        self.gate = Order(tuple(place.inputs), settings.size, settings.delays, now, first=first)
         grace = settings.heartbeat * (settings.missed + 2)
         self.intakes: dict[str, Intake] = {
-            stream: SwitchIntake(stream, replicas, grace=grace)
+            stream: SwitchIntake(stream, replicas, grace=grace, position=place.start)
             for stream, replicas in place.inputs.items()
         } | dict(intakes or {})
         self.lines = {
             name: Line(
                 name,
                 place.readers[name],
+                start=place.start,
                 retention=place.retentions.get(name),
                 spool=(spools or {}).get(name),
             )
@@ -152,7 +162,7 @@ class Node:
         self.stagger = Stagger(
             place.name, place.peers, retry=settings.retry, lease=4 * settings.retry
         )
-        self.consistent_from = 0
+        self.consistent_from = place.start
         """What is published begins here."""
         self.working: Work | None = None
         self.is_lost = lost
@@ -238,7 +248,7 @@ class Node:
     # Events
 
     def receive(self, sender: str, message: Message, now: int) -> list[Command]:
-        self._now = now
+        self._look_at_the_clock(now)
         commands: list[Command] = []
         match message:
             case Feed():
@@ -247,7 +257,7 @@ class Node:
                 commands += self._take_vitals(sender, message, now)
                 if not (commands or self.is_lost):
                     return []
-            case StateReply():
+            case StateReply() if sender in self.place.peers:
                 commands += self._install(message, now)
             case _ if self.is_lost:
                 return []
@@ -258,9 +268,8 @@ class Node:
                 line = self.lines.get(message.stream)
                 if line is not None:
                     line.unsubscribe(sender, message)
-            case Recalculate():
-                line = self.lines.get(message.stream)
-                commands += line.repeat(sender, message) if line else []
+            case Recalculate() if message.stream in self.lines:
+                commands.append(Rerun(sender, message))
             case Heartbeat():
                 was_full = self._is_full
                 commands.append(self._answer(sender, message))
@@ -279,19 +288,23 @@ class Node:
         return commands + self._go_on(now)
 
     def wake(self, now: int) -> list[Command]:
-        if now - self._now > (self.settings.missed + 1) * self._beat:
-            # We were not running: what seems missing may be waiting at our door.
-            self.gate.excuse(now + self.gate.size)
-        self._now = now
+        self._look_at_the_clock(now)
         commands: list[Command] = []
         if self._asks and now >= self._asked_at + self.settings.retry:
-            peer = self.place.peers[self._asked % len(self.place.peers)]
-            self._asked, self._asked_at = self._asked + 1, now
-            commands.append(Send(peer, StateRequest(now)))
-        if now >= self.monitor.next_wake:
-            commands += self.monitor.wake(now, self._acks())
+            commands += self._ask_a_peer(now)
+        beats = self.monitor.wake(now, self._acks())
+        if beats:
+            commands += beats
             commands += self._read_on(now)
         return commands + self._go_on(now)
+
+    def _look_at_the_clock(self, now: int) -> None:
+        """If we were not running, what seems missing may be waiting at our door, and what we know
+        of others is old."""
+        if now - self._now > (self.settings.missed + 1) * self._beat:
+            self.gate.excuse(now + self.gate.size)
+            self.monitor.forget()
+        self._now = now
 
     def _acks(self) -> dict[str, int]:
         if self.is_lost:
@@ -303,7 +316,7 @@ class Node:
         """The work is done; `outputs` are the rows of each output stream."""
         if work is not self.working:
             return []
-        self._now = now
+        self._look_at_the_clock(now)
         self.working = None
         bucket = work.bucket
         commands: list[Command] = []
@@ -321,6 +334,13 @@ class Node:
             elif self.stream_state(name) is not State.FAILURE:
                 commands += line.preview(segment)
         return commands + self._go_on(now)
+
+    def rerun(self, rerun: Rerun, rows: Sequence[Row]) -> list[Command]:
+        """A bucket has been calculated again: these are its rows."""
+        start = rerun.asked.start
+        segment = Segment(start, start + self.gate.size, tuple(rows))
+        again = Again(segment, rerun.asked.attempt)
+        return [*self.lines[rerun.asked.stream].repeat(rerun.reader, again)]
 
     def saved(self, bucket: int, now: int) -> list[Command]:
         """The state of the base before this bucket is safe."""
@@ -343,7 +363,7 @@ class Node:
         commands: list[Command] = list(sends)
         for item in news:
             self._take_item(feed.stream, item, now)
-        if sends or any(isinstance(item, RecDone | Gap) for item in news):
+        if sends or any(isinstance(item, RecDone | Gap) for item in (*news, *feed.items)):
             commands += self._read_on(now)
         return commands
 
@@ -370,9 +390,12 @@ class Node:
         failing_for = 0 if self._failing_since is None else now - self._failing_since
         for stream, intake in self.intakes.items():
             states = self._states(stream)
-            gap = intake.gap(states, hasty=self.is_lost)
+            gap = intake.gap(states, hasty=self._may_skip)
             if gap is not None and self._may_skip:
                 commands += self._jump(-(-gap // self.gate.size), now)
+            elif gap is not None and not self.is_lost:
+                # What comes next is kept nowhere any more, but a peer may have gone past it.
+                return [*commands, StartOver()]
             seen = demote(states, failing_for, self.settings.long_failure, intake.caught_up)
             commands += intake.read_on(seen, self.monitor.ends(stream), now)
         return commands
@@ -430,8 +453,9 @@ class Node:
         if gate.fork is None and is_due:
             if self._failing_since is None:
                 self._failing_since = now
-                for intake in self.intakes.values():
-                    intake.caught_up.clear()
+                for stream, intake in self.intakes.items():
+                    if best_state(self._states(stream)) is not State.STABLE:
+                        intake.caught_up.clear()
             return [Fork(), self._work(tentative=True)]
         return []
 
@@ -494,11 +518,22 @@ class Node:
         self.consistent_from = boundary + math.ceil(self.place.span)
         for line in self.lines.values():
             line.skip(self.consistent_from)
-        for intake in self.intakes.values():
-            commands += intake.jump(boundary)
+        for stream, intake in self.intakes.items():
+            for item in intake.jump(boundary):
+                self._take_item(stream, item, now)
         return commands
 
     # Recovery
+
+    def _ask_a_peer(self, now: int) -> list[Command]:
+        peers = self.place.peers
+        if self._asked >= ROUNDS * len(peers) and self.place.span < math.inf:
+            # Nobody has it, perhaps: converge.
+            self._asks = False
+            return self._read_on(now)
+        peer = peers[self._asked % len(peers)]
+        self._asked, self._asked_at = self._asked + 1, now
+        return [Send(peer, StateRequest(now))]
 
     def _offer_state(self, asker: str, asked: StateRequest) -> list[Command]:
         lines = {name: tuple(line.segments.since(0)) for name, line in self.lines.items()}
@@ -514,12 +549,12 @@ class Node:
         self.gate.jump(reply.bucket, now)
         self.consistent_from = reply.consistent_from
         boundary = reply.bucket * self.gate.size
-        for name, segments in reply.lines.items():
-            self.lines[name].restore(segments, boundary)
-        commands: list[Command] = [Install(reply.bucket, reply.state)]
-        for intake in self.intakes.values():
-            commands += intake.jump(boundary)
-        return commands + self._read_on(now)
+        for name, line in self.lines.items():
+            line.restore(reply.lines.get(name, ()), boundary)
+        for stream, intake in self.intakes.items():
+            for item in intake.jump(boundary):
+                self._take_item(stream, item, now)
+        return [Install(reply.bucket, reply.state), *self._read_on(now)]
 
     def _return_when_consistent(self) -> None:
         if self._asks or self.gate.backlog or self.working:

@@ -53,20 +53,22 @@ class Source:
         interval: int,
         ordered: bool = False,
         retention: Retention | None = None,
+        start: int = 0,
         log: Iterable[Log] = (),
     ) -> None:
         """`interval`: between boundaries. `ordered`: publish an interval as soon as a reading after
-        it is in, without waiting for the clock. `log`: what was logged before a restart."""
+        it is in, without waiting for the clock. `start`: where the stream begins. `log`: what was
+        logged before a restart, in its order."""
         self.stream = stream
         self.interval = interval
         self.ordered = ordered
         self.refused = 0
         """Readings that were not taken in because the log was full."""
-        self.line = Line(stream, readers, retention=retention)
+        self.line = Line(stream, readers, start=start, retention=retention)
         self._rows: list[Row] = []
         self._safe: dict[int, Segment] = {}
         """What is in the log but for something before it."""
-        self._logged = 0
+        self._logged = start
         """Up to where all is in the log, or on its way there."""
         for entry in log:
             self.line.publish(entry.segment)

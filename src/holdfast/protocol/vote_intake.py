@@ -31,6 +31,10 @@ from holdfast.tuples import Segment, digest
 
 __all__ = ["Findings", "VoteIntake"]
 
+MANY: Final = 512
+"""With more copies than this, those that nobody will ask for are looked for."""
+ENOUGH_PROOF: Final = 64
+"""So many accusations of one replica are kept."""
 AT_ONCE: Final = 8
 """So many buckets are asked for again with each heartbeat, if the answer was lost."""
 
@@ -60,6 +64,11 @@ class Findings:
     gave_up: Giveup | None = None
     redone: int = 0
 
+    def accuse(self, accusation: Accuse) -> None:
+        """Note what a replica did; of one that goes on and on not all."""
+        if sum(each.replica == accusation.replica for each in self.accused) < ENOUGH_PROOF:
+            self.accused.append(accusation)
+
 
 class VoteIntake:
     """Reads one stream from all its replicas; `make(first)` gives the gate that says what goes
@@ -73,15 +82,16 @@ class VoteIntake:
         *,
         size: int,
         grace: int,
-        liars: int = 0,
+        enough: int = 1,
     ) -> None:
         """`size`: of the stream's buckets. `grace`: how long a subscription may take to show before
-        it is taken for lost. `liars`: so many of the replicas may lie about what they keep."""
+        it is taken for lost. `enough`: so many replicas have to keep a bucket for the gate to
+        release it."""
         self.stream = stream
         self.gate = make(0)
         self.size = size
         self.grace = grace
-        self.liars = liars
+        self.enough = enough
         self.position = 0
         self.caught_up: set[str] = set()
         self.is_paused = False
@@ -139,7 +149,12 @@ class VoteIntake:
         source = self._sources[name]
         source.bucket = max(source.bucket, self.gate.wants(name).start)
         self._latest = max(self._latest + 1, now)
-        source.subscription, source.is_full = Subscription(self._latest, now), False
+        before, source.is_full = source.subscription, False
+        source.subscription = (
+            Subscription(self._latest, now, self.grace)
+            if before is None
+            else before.again(self._latest, now, self.grace)
+        )
         place = source.bucket * self.size
         return Send(name, Subscribe(self.stream, self._latest, place, place, previews=False))
 
@@ -152,12 +167,13 @@ class VoteIntake:
         if source is None:
             return []
         source.start = progress.start
+        self._latest = max(self._latest, progress.subscription)
         lacking = [ask for ask in self._redos.values() if self._lacks(replica, ask)]
         sends = [Send(replica, ask) for ask in lacking[:AT_ONCE]]
         subscription = source.subscription
         if subscription is None:
-            return [self._subscribe(replica, now), *sends] if sends else []
-        if not subscription.is_lost(progress, now, self.grace):
+            return [self._subscribe(replica, now), *sends] if sends and not self.is_paused else []
+        if not subscription.is_lost(progress, now):
             return sends
         return [*sends, self._subscribe(replica, now)]
 
@@ -208,7 +224,11 @@ class VoteIntake:
                 return [], []
             self._words[number, replica] += 1
             self._rows[number, said] = segment
-        return self._carry_out(self.gate.take(Copy(replica, number, said, attempt)))
+        commands = self.gate.take(Copy(replica, number, said, attempt))
+        if len(self._rows) > MANY:
+            oldest = min(self.gate.wants(name).start for name in self._sources)
+            self._forget(lambda bucket: bucket < oldest)
+        return self._carry_out(commands)
 
     def _carry_out(self, commands: list[Command]) -> tuple[list[Item], list[Send]]:
         news: list[Item] = []
@@ -218,7 +238,7 @@ class VoteIntake:
                 case Release():
                     news += self._release(command)
                 case Accuse():
-                    self.findings.accused.append(command)
+                    self.findings.accuse(command)
                 case Taint():
                     self.findings.tainted.append(command)
                 case Giveup():
@@ -244,7 +264,7 @@ class VoteIntake:
         self.findings.redone += 1
         self._forget(lambda bucket: bucket == redo.bucket)
         start = redo.bucket * self.size
-        ask = Recalculate(self.stream, start, start + self.size, redo.attempt)
+        ask = Recalculate(self.stream, start, redo.attempt)
         self._redos[redo.bucket] = ask
         return [Send(name, ask) for name in self._sources]
 
@@ -261,20 +281,19 @@ class VoteIntake:
             for name, state in states.items()
             if state is not State.FAILURE or not hasty
         ]
-        # Enough of them have to be there to compare, and none may call for too much.
-        if len(starts) <= self.liars:
+        if len(starts) < self.enough:
             return None
-        start = sorted(starts)[-1 - self.liars]
+        start = sorted(starts)[self.enough - 1]
         return start if start > self.position else None
 
-    def jump(self, boundary: int) -> list[Send]:
+    def jump(self, boundary: int) -> list[Item]:
         if boundary <= self.position:
             return []
-        sends = [send for name in self._sources for send in self._unsubscribe(name)]
         self.position = boundary
         self.gate = self._make(boundary // self.size)
         self._rows.clear()
         self._words.clear()
-        self._sources = {name: _Source() for name in self._sources}
+        self._redos.clear()
         self._trusted = None
-        return sends
+        # The feeds go on: what of them is before the boundary is left.
+        return []

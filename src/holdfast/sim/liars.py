@@ -10,7 +10,7 @@ from typing import Final, Literal
 from holdfast.protocol.messages import Again, Feed, Item, Message, Stable
 from holdfast.tuples import Row, Segment
 
-__all__ = ["Lie", "LieKind", "draw_liars", "tampering"]
+__all__ = ["Lie", "LieKind", "draw_liars", "miscalculating", "tampering"]
 
 HUGE: Final = 10**15
 
@@ -20,8 +20,8 @@ LieKind = Literal["alone", "together", "glitch", "forged"]
 @dataclass(frozen=True, slots=True)
 class Lie:
     """How a replica lies: `alone`, each time something else; `together` with others, all the same;
-    as a `glitch`, which is together but gone when it is asked again; or about what comes next
-    (`forged`)."""
+    about what comes next (`forged`); or not at all, but it miscalculates, as others do, and only
+    the first time (`glitch`)."""
 
     kind: LieKind
     share: float
@@ -42,7 +42,7 @@ def tampering(
 ) -> Callable[[Message], Message] | None:
     """What the replica does to its messages; None if it is honest."""
     lie = liars.get(name)
-    if lie is None:
+    if lie is None or lie.kind == "glitch":
         return None
     random = Random(f"{seed}/lies/{name}")
 
@@ -59,13 +59,28 @@ def tampering(
     return tamper
 
 
+def miscalculating(
+    seed: int, liars: Mapping[str, Lie], name: str
+) -> Callable[[int, int, tuple[Row, ...]], tuple[Row, ...]] | None:
+    """What the machine of a replica does to its rows; None if it is a good one."""
+    lie = liars.get(name)
+    if lie is None or lie.kind != "glitch":
+        return None
+
+    def miscalculate(start: int, end: int, rows: tuple[Row, ...]) -> tuple[Row, ...]:
+        random = Random(f"{seed}/glitch/{start}")
+        if random.random() >= lie.share:
+            return rows
+        return _falsify(Segment(start, end, rows), random).rows
+
+    return miscalculate
+
+
 def _tell(item: Item, lie: Lie, random: Random, seed: int) -> Item:
     if not isinstance(item, Stable | Again):
         return item
     segment = item.segment
-    if lie.kind == "glitch" and isinstance(item, Again):
-        return item
-    if lie.kind in ("together", "glitch"):
+    if lie.kind == "together":
         # All of them lie about the same buckets, in the same words, whenever they are asked.
         random = Random(f"{seed}/plot/{segment.start}")
     if random.random() >= lie.share:

@@ -2,35 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from random import Random
 from typing import Final
 
 from holdfast.protocol.client import Client, Shown
-from holdfast.protocol.commands import Command, Work
 from holdfast.protocol.diagram import StagePlan
 from holdfast.protocol.intake import Intake
-from holdfast.protocol.messages import Message, Send, Subscribe
 from holdfast.protocol.node import Node, Place
-from holdfast.protocol.source import Log, Source
+from holdfast.protocol.standby import Hand, Has, Propose
 from holdfast.protocol.states import State
 from holdfast.protocol.streams import AllOf, AnyOf
 from holdfast.protocol.vote_intake import Findings
 from holdfast.sim.faults import apply_faults
-from holdfast.sim.liars import tampering
-from holdfast.sim.network import Network
-from holdfast.sim.parties import ClientParty, NodeParty, Process, SourceParty, Tap
+from holdfast.sim.liars import miscalculating, tampering
+from holdfast.sim.network import Carried, Network
+from holdfast.sim.notes import Note, Notes
+from holdfast.sim.parties import ClientParty, NodeParty, Process, SourceParty, Tap, TwinParty
 from holdfast.sim.scenario import COMPARING, HEARTBEAT, MISSED, Reading, Scenario
+from holdfast.sim.sources import Sources
 from holdfast.sim.voting import vote_intake
 from holdfast.sim.world import World
-from holdfast.tuples import Kind
 
 __all__ = ["Note", "Simulation"]
 
-Note = Callable[[int, str, str], None]
-
 LATENCY: Final = 2_000
+REMEMBERED: Final = 80
+"""So many buckets a stage can calculate again."""
 
 
 class Simulation:
@@ -54,7 +53,11 @@ class Simulation:
         """What the gates of each node found out about replicas, life by life."""
         self.most_held: dict[str, int] = {}
         """The most buckets that the gate of each node, and each of its lines, ever held."""
-        self.sources = {name: self._source(name) for name in scenario.diagram.sources}
+        sources = Sources(scenario, self._readers, self._process, self.network)
+        self.sources = sources.takers
+        """Who takes in the readings of each source."""
+        self.proxies = sources.proxies
+        """Who publishes them."""
         self.nodes = {
             name: self._node(plan, name)
             for plan in scenario.plans
@@ -62,59 +65,44 @@ class Simulation:
         }
         self.clients = {stream: self._client(stream) for stream in scenario.diagram.outputs}
         self.taps = {
-            (name, output.stream): self._tap(name, output.stream)
-            for plan in scenario.plans
-            for name in scenario.replicas[plan.name]
-            for output in plan.outputs
+            (name, stream): self._tap(name, stream)
+            for stream, names in scenario.makers.items()
+            for name in names
+            if name in self.nodes or stream in scenario.twins
         }
-        self._parties: dict[str, SourceParty | NodeParty | ClientParty | Tap] = {
-            **self.sources,
+        self._parties: dict[str, SourceParty | TwinParty | NodeParty | ClientParty | Tap] = {
+            **self.proxies,
             **self.nodes,
             **{client.name: client for client in self.clients.values()},
             **{tap.name: tap for tap in self.taps.values()},
         }
-        everybody = [*self.sources, *self.nodes, *(c.name for c in self.clients.values())]
-        apply_faults(scenario.faults, self.world, self.network, self.nodes, self.sources, everybody)
+        everybody = [*self.proxies, *self.nodes, *(c.name for c in self.clients.values())]
+        apply_faults(scenario.faults, self.world, self.network, self.nodes, self.proxies, everybody)
         if note is not None:
-            self._take_notes(note)
+            self._take_notes(Notes(self.world, note))
         for reading in scenario.readings:
             self.world.at(reading.time, partial(self._read, reading))
 
-    def _take_notes(self, note: Note) -> None:
+    def _take_notes(self, notes: Notes) -> None:
         for fault in self.scenario.faults:
-            who = ", ".join(fault.targets)
-            self.world.at(
-                fault.start, partial(note, fault.start, who, f"{fault.kind.value} begins")
-            )
-            self.world.at(fault.end, partial(note, fault.end, who, f"{fault.kind.value} ends"))
+            notes.of_fault(fault)
         for client in self.clients.values():
-            client.observe = partial(self._note_shown, note, client.name)
+            notes.of_client(client)
         for node in self.nodes.values():
-            node.observe_command = partial(self._note_command, note, node.name)
-
-    def _note_shown(self, note: Note, name: str, shown: Shown) -> None:
-        rows = f" {len(shown.rows)} rows" if shown.kind in (Kind.INSERT, Kind.TENTATIVE) else ""
-        note(self.world.now, name, f"{shown.kind.name}{rows} to {shown.boundary / 1e6:.1f} s")
-
-    def _note_command(self, note: Note, name: str, command: Command) -> None:
-        match command:
-            case Work(bucket, tentative):
-                what = f"{'fork' if tentative else 'base'} processes bucket {bucket.number}"
-            case Send(to, Subscribe() as asked):
-                what = f"reads {asked.stream} of {to} from {asked.after / 1e6:.1f} s on"
-                what += "" if asked.previews else ", for corrections"
-            case Send():
-                return
-            case _:
-                what = type(command).__name__.lower()
-        note(self.world.now, name, what)
+            notes.of_node(node)
+        notes.of_proxies(self.proxies)
 
     def run(self) -> Simulation:
         self.world.run(self.scenario.until)
         return self
 
-    def _deliver(self, sender: str, receiver: str, message: Message) -> None:
-        self._parties[receiver].deliver(sender, message)
+    def _deliver(self, sender: str, receiver: str, message: Carried) -> None:
+        party = self._parties[receiver]
+        if isinstance(party, TwinParty):
+            party.deliver(sender, message)
+        else:
+            assert not isinstance(message, Propose | Has | Hand)
+            party.deliver(sender, message)
 
     def _read(self, reading: Reading) -> None:
         self.sources[reading.source].read(reading.key, reading.value)
@@ -132,19 +120,6 @@ class Simulation:
         if stream in self.scenario.diagram.outputs:
             readers.append(f"client:{stream}")
         return tuple(readers)
-
-    def _source(self, name: str) -> SourceParty:
-        def make(log: Sequence[Log]) -> Source:
-            return Source(
-                name,
-                self._readers(name),
-                interval=self.scenario.size,
-                ordered=self.scenario.ordered,
-                retention=self.scenario.retentions.get(name),
-                log=log,
-            )
-
-        return SourceParty(name, make, self._process(name), self.network)
 
     def _node(self, plan: StagePlan, name: str) -> NodeParty:
         scenario = self.scenario
@@ -178,7 +153,9 @@ class Simulation:
             self.network,
             cost=scenario.cost,
             save_every=scenario.save_every,
+            remember=REMEMBERED if scenario.options.policy == "vote" else 0,
             tamper=tampering(scenario.seed, scenario.liars, name),
+            miscalculate=miscalculating(scenario.seed, scenario.liars, name),
         )
         party.observe = self._observer(party)
         return party
@@ -226,7 +203,14 @@ class Simulation:
 
     def _client(self, stream: str) -> ClientParty:
         name = f"client:{stream}"
-        client = Client(stream, self.scenario.makers[stream], heartbeat=HEARTBEAT, missed=MISSED)
+        kept = self.scenario.retentions.get(stream)
+        client = Client(
+            stream,
+            self.scenario.makers[stream],
+            heartbeat=HEARTBEAT,
+            missed=MISSED,
+            may_skip=kept is not None and kept.convergent,
+        )
         return ClientParty(name, client, self._process(name), self.network)
 
     def _tap(self, replica: str, stream: str) -> Tap:

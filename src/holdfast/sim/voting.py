@@ -8,7 +8,7 @@ from typing import Final
 from holdfast.errors import InvalidArgumentError
 from holdfast.protocol.gates import First, Gate, Latest, Sample, Vote, VoteLatest
 from holdfast.protocol.vote_intake import VoteIntake
-from holdfast.sim.scenario import BYZANTINE, FAULTY, HEARTBEAT, MISSED, SIZE
+from holdfast.sim.scenario import FAULTY, HEARTBEAT, MISSED, SIZE
 
 __all__ = ["EVERY", "vote_intake"]
 
@@ -19,9 +19,9 @@ EVERY: Final = 5
 def vote_intake(policy: str, stream: str, replicas: tuple[str, ...]) -> VoteIntake:
     """The intake of a stream under this policy."""
     grace = HEARTBEAT * (MISSED + 2)
-    liars = FAULTY if policy in BYZANTINE else 0
+    enough = len(replicas) - FAULTY if policy in ("vote", "vote-latest") else 1
     return VoteIntake(
-        stream, partial(_gate, policy, replicas), replicas, size=SIZE, grace=grace, liars=liars
+        stream, partial(_gate, policy, replicas), replicas, size=SIZE, grace=grace, enough=enough
     )
 
 

@@ -265,9 +265,9 @@ def test_what_seems_missing_after_a_pause_is_excused() -> None:
     fill(gate, 100)
     gate.take("a", piece(100, 110), 111)
     gate.excuse(500)
-    assert gate.due(correcting=False) == 550
+    assert gate.due(correcting=False) == 500
     gate.excuse(300)
-    assert gate.due(correcting=False) == 550
+    assert gate.due(correcting=False) == 500
 
 
 # Previews

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from operator import attrgetter
@@ -62,6 +62,11 @@ class Delays:
                 f"max_delay: is {self.max_delay} with headroom {self.headroom}; give a max_delay "
                 "above its headroom, or infinity to wait for ever"
             )
+        for stream, delay in self.inputs.items():
+            if delay <= self.headroom:
+                raise InvalidArgumentError(
+                    f"max_delay of {stream}: is {delay} with headroom {self.headroom}; give more"
+                )
 
     def of(self, stream: str) -> float:
         """How long rows of this stream may wait here."""
@@ -96,6 +101,12 @@ class Order:
             raise InvalidArgumentError(f"gate: bucket size is {size}; give at least 1 microsecond")
         if not streams:
             raise InvalidArgumentError("gate: no streams; give at least one")
+        unknown = sorted(set(delays.inputs) - set(streams))
+        if unknown:
+            raise InvalidArgumentError(
+                f"max_delay: given for {', '.join(unknown)}, which the gate does not read; "
+                f"give it for some of {', '.join(streams)}"
+            )
         self.streams = tuple(streams)
         self.size = size
         self.delays = delays
@@ -109,8 +120,8 @@ class Order:
         self._previewed = dict.fromkeys(self.streams, first * size)
         self._rows: dict[str, dict[int, list[Row]]] = {stream: {} for stream in self.streams}
         self._previews: dict[str, dict[int, tuple[Row, ...]]] = {s: {} for s in self.streams}
-        self._reached: dict[int, dict[str, int]] = {}
-        """When each stream got to the end of a bucket, be it in previews."""
+        self._marks: dict[str, deque[tuple[int, int]]] = {s: deque() for s in self.streams}
+        """Up to which bucket each stream has come, be it in previews, and when."""
         self._complete = first
         self._advanced = now
         self._not_before = now
@@ -145,8 +156,8 @@ class Order:
         rows = self._rows[stream]
         for row in segment.rows:
             rows.setdefault(bucket_of(row.stime, self.size), []).append(row)
-        before, self._stable[stream] = self._stable[stream], segment.end
-        self._reach(stream, max(before, self._previewed[stream]), segment.end, now)
+        self._stable[stream] = segment.end
+        self._mark(stream, segment.end, now)
         previews = self._previews[stream]
         for number in [n for n in previews if (n + 1) * self.size <= segment.end]:
             del previews[number]
@@ -168,18 +179,33 @@ class Order:
         for row in segment.rows:
             new.setdefault(bucket_of(row.stime, self.size), []).append(row)
         previews = self._previews[stream]
-        for number in range(segment.start // self.size, -(-segment.end // self.size)):
+        first, last = segment.start // self.size, (segment.end - 1) // self.size
+        for number in {each for each in previews if first <= each <= last} | set(new):
             kept = (r for r in previews.pop(number, ()) if r.stime < segment.start)
             rows = (*kept, *new.get(number, ()))
             if rows:
                 previews[number] = rows
-        before = max(self._stable[stream], self._previewed[stream])
-        self._previewed[stream] = max(before, segment.end)
-        self._reach(stream, before, segment.end, now)
+        self._previewed[stream] = max(self._previewed[stream], segment.end)
+        self._mark(stream, segment.end, now)
 
-    def _reach(self, stream: str, before: int, end: int, now: int) -> None:
-        for number in range(max(before // self.size, self.base), end // self.size):
-            self._reached.setdefault(number, {}).setdefault(stream, now)
+    def _mark(self, stream: str, end: int, now: int) -> None:
+        marks, bucket = self._marks[stream], end // self.size
+        if bucket > (marks[-1][0] if marks else self.base):
+            marks.append((bucket, now))
+
+    def _reached(self, number: int) -> dict[str, int]:
+        """The streams that have come to the end of this bucket, and when they did."""
+        reached = {}
+        for stream, marks in self._marks.items():
+            time = next((time for bucket, time in marks if bucket > number), None)
+            if time is not None:
+                reached[stream] = time
+        return reached
+
+    def _drop_marks(self) -> None:
+        for marks in self._marks.values():
+            while marks and marks[0][0] <= self.base:
+                marks.popleft()
 
     def excuse(self, until: int) -> None:
         """Whatever seems missing is not to be missed before then."""
@@ -196,7 +222,7 @@ class Order:
         if self.fork is None:
             # A fork begins where the base stands.
             return self._first_due(self.base) if self.base == self._complete else math.inf
-        reached = self._reached.get(self.fork)
+        reached = self._reached(self.fork)
         if not reached:
             return math.inf
         variant = self.delays.correcting if correcting else self.delays.failing
@@ -216,14 +242,16 @@ class Order:
         That is a time after its end, the same all along a chain of gates: if every one of them
         waits for its whole delay from there, they wait together and not one after another.
         """
-        reached = self._reached.get(number)
+        reached = self._reached(number)
         if not reached:
             return math.inf
         missed = self._advanced + self.size
         if self._lags:
             missed = (number + 1) * self.size + min(self._lags)
-        missed = max(missed, self._not_before)
-        return min(max(missed + self.delays.of(s), time) for s, time in reached.items())
+        return min(
+            max(missed + self.delays.of(stream), time, self._not_before)
+            for stream, time in reached.items()
+        )
 
     def next_preview(self) -> Bucket:
         """What there is of the bucket that is to be previewed next; the fork begins here if there
@@ -245,8 +273,8 @@ class Order:
 
     def base_done(self) -> None:
         """The base has processed its bucket."""
-        self._reached.pop(self.base, None)
         self.base += 1
+        self._drop_marks()
 
     def fork_done(self) -> None:
         """The fork has processed its bucket."""
@@ -259,10 +287,10 @@ class Order:
 
     def forget(self, number: int) -> None:
         """Buckets before this one are safe in the state of the stage."""
-        for number_kept in range(self.kept, number):
-            for stream in self.streams:
-                self._rows[stream].pop(number_kept, None)
-                self._previews[stream].pop(number_kept, None)
+        held: Iterable[dict[int, Any]] = (*self._rows.values(), *self._previews.values())
+        for buckets in held:
+            for gone in [each for each in buckets if each < number]:
+                del buckets[gone]
         self.kept = max(self.kept, number)
 
     def rewind(self, number: int) -> None:
@@ -274,9 +302,8 @@ class Order:
     def jump(self, number: int, now: int) -> None:
         """Give up all buckets before this one."""
         self.forget(number)
-        for reached in [reached for reached in self._reached if reached < number]:
-            del self._reached[reached]
         self.base = max(self.base, number)
+        self._drop_marks()
         for stream in self.streams:
             self._stable[stream] = max(self._stable[stream], number * self.size)
         self._complete = max(self._frontier(), self.base)

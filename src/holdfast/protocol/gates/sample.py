@@ -79,7 +79,7 @@ class Sample:
     def fail(self, replica: str) -> list[Command]:
         """A replica is gone: if it was the trusted one, another takes its place."""
         if replica == self.trusted:
-            self._trust_another({replica})
+            self._trust_another({replica} | self._liars)
         return []
 
     def _vote(self, copy: Copy) -> list[Command]:

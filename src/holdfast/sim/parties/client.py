@@ -38,14 +38,16 @@ class ClientParty:
         self.process.do(lambda: self._receive(sender, message))
 
     def _receive(self, sender: str, message: Message) -> None:
-        shown, sends = self.client.receive(sender, message, self.process.now)
+        self._do(*self.client.receive(sender, message, self.process.now))
+
+    def _wake(self) -> None:
+        self._do(*self.client.wake(self.process.now))
+
+    def _do(self, shown: Sequence[Shown], sends: Sequence[Send]) -> None:
         for each in shown:
             self.shown.append((self.process.world.now, each))
             self.observe(each)
         self._send(sends)
-
-    def _wake(self) -> None:
-        self._send(self.client.wake(self.process.now))
 
     def _send(self, sends: Sequence[Send]) -> None:
         for send in sends:

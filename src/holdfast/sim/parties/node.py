@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from holdfast.protocol.commands import Command, CopyState, Drop, Fork, Install, Restart, Work
+from holdfast.protocol.commands import (
+    Command,
+    CopyState,
+    Drop,
+    Fork,
+    Install,
+    Rerun,
+    Restart,
+    StartOver,
+    Work,
+)
 from holdfast.protocol.diagram import StagePlan
+from holdfast.protocol.gates.order import Bucket
 from holdfast.protocol.messages import Message, Send
 from holdfast.protocol.node import Node
 from holdfast.sim.network import Network
 from holdfast.sim.operators import Stage
 from holdfast.sim.parties.process import Process
+from holdfast.tuples import Row
 
-__all__ = ["Cost", "NodeParty"]
+__all__ = ["Cost", "Miscalculate", "NodeParty"]
+
+Miscalculate = Callable[[int, int, tuple[Row, ...]], tuple[Row, ...]]
+"""From when to when a bucket is, and its rows: the rows that come out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,17 +53,23 @@ class NodeParty:
         *,
         cost: Cost,
         save_every: int = 1,
+        remember: int = 0,
         tamper: Callable[[Message], Message] | None = None,
+        miscalculate: Miscalculate | None = None,
     ) -> None:
         """`save_every`: after how many buckets the base is saved; a stage that is restarted goes on
-        from there. `tamper`: what a liar does to its messages."""
+        from there. `remember`: so many buckets can be calculated again. `tamper`: what a liar does
+        to its messages. `miscalculate`: what a machine with a glitch does to its rows, the first
+        time it calculates them."""
         self.name = name
         self.plan = plan
         self.process = process
         self.network = network
         self.cost = cost
         self.save_every = save_every
+        self.remember = remember
         self.tamper = tamper
+        self.miscalculate = miscalculate
         self.observe: Callable[[], None] = lambda: None
         self.observe_command: Callable[[Command], None] = lambda command: None
         self._make = make
@@ -57,6 +79,7 @@ class NodeParty:
         self.node = self._make(self.process.now, lost)
         self.base = Stage(self.plan)
         self.fork: Stage | None = None
+        self._history: deque[tuple[Bucket, Stage]] = deque()
         self._saved: Stage | None = None
         self._save(0)
         self.process.wake_at(self.process.now, self._wake)
@@ -120,6 +143,11 @@ class NodeParty:
                 self._do(self.node.saved(bucket, self.process.now))
             case CopyState(to, reply):
                 self._send(to, replace(reply, state=self.base.copy()))
+            case Rerun():
+                self._rerun(command)
+            case StartOver():
+                self.process.kill()
+                self.restart()
 
     def _send(self, to: str, message: Message) -> None:
         self.network.send(self.name, to, self.tamper(message) if self.tamper else message)
@@ -135,8 +163,31 @@ class NodeParty:
         stage = self.fork if work.tentative else self.base
         assert stage is not None
         bucket = work.bucket
+        if self.remember and not work.tentative:
+            self._note(bucket)
         outputs = stage.run(bucket.start, bucket.end, bucket.rows)
+        if self.miscalculate is not None:
+            outputs = {
+                name: self.miscalculate(bucket.start, bucket.end, rows)
+                for name, rows in outputs.items()
+            }
         self._do(self.node.finished(work, outputs, self.process.now))
         if not work.tentative and self.node.gate.base >= self._saved_at + self.save_every:
             self._save(self.node.gate.base)
             self._do(self.node.saved(self._saved_at, self.process.now))
+
+    def _note(self, bucket: Bucket) -> None:
+        """Keep the state from before a bucket: a fork, that costs little."""
+        self._history.append((bucket, self.base.fork()))
+        if len(self._history) > self.remember:
+            _, oldest = self._history.popleft()
+            oldest.drop()
+
+    def _rerun(self, rerun: Rerun) -> None:
+        for bucket, before in self._history:
+            if bucket.start == rerun.asked.start:
+                stage = before.fork()
+                outputs = stage.run(bucket.start, bucket.end, bucket.rows)
+                stage.drop()
+                self._do(self.node.rerun(rerun, outputs[rerun.asked.stream]))
+                return

@@ -1,0 +1,35 @@
+"""Scenarios: all that happens to a simulated system from outside, and how a seed decides it."""
+
+from holdfast.sim.scenario.drawing import draw_scenario
+from holdfast.sim.scenario.options import BYZANTINE, COMPARING, FAULTS, FAULTY, POLICIES, Options
+from holdfast.sim.scenario.scenario import Reading, Scenario
+from holdfast.sim.scenario.times import (
+    END,
+    HEADROOM,
+    HEARTBEAT,
+    MISSED,
+    PATIENCE,
+    SIZE,
+    TWIN_PATIENCE,
+    TWIN_PERIOD,
+)
+
+__all__ = [
+    "BYZANTINE",
+    "COMPARING",
+    "END",
+    "FAULTS",
+    "FAULTY",
+    "HEADROOM",
+    "HEARTBEAT",
+    "MISSED",
+    "PATIENCE",
+    "POLICIES",
+    "SIZE",
+    "TWIN_PATIENCE",
+    "TWIN_PERIOD",
+    "Options",
+    "Reading",
+    "Scenario",
+    "draw_scenario",
+]

@@ -1,0 +1,180 @@
+"""What one seed decides: pipeline, replicas, settings, workload, faults and liars.
+
+Each of these has a stream of randomness of its own, so that leaving out a fault changes nothing
+else about the run.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from random import Random
+from typing import Final
+
+from holdfast.protocol.diagram import Diagram, StagePlan, retention, rewrite
+from holdfast.protocol.gates.order import Delays, Variant
+from holdfast.protocol.line import Retention
+from holdfast.protocol.node import Settings
+from holdfast.sim.liars import Lie, LieKind, draw_liars
+from holdfast.sim.parties.node import Cost
+from holdfast.sim.scenario.options import BYZANTINE, COMPARING, FAULTY, WITH_TWINS, Options
+from holdfast.sim.scenario.scenario import Reading, Scenario
+from holdfast.sim.scenario.schedule import draw_schedule
+from holdfast.sim.scenario.times import (
+    CORRECTED,
+    HEADROOM,
+    HEARTBEAT,
+    MISSED,
+    MOST_KEPT,
+    PATIENCE,
+    SIZE,
+    SOURCES_STOP,
+)
+from holdfast.sim.topologies import draw_topology
+
+__all__ = ["draw_scenario"]
+
+ALONE: Final[tuple[LieKind, ...]] = ("alone", "alone", "forged")
+TOGETHER: Final[tuple[LieKind, ...]] = ("together", "glitch")
+
+
+def draw_scenario(seed: int, options: Options) -> Scenario:
+    """The scenario of a seed."""
+
+    def draws(what: str) -> Random:
+        return Random(f"{seed}/{what}")
+
+    topology = options.topology
+    if topology == "any" and options.policy in COMPARING:
+        topology = draws("which").choice(COMPARING[options.policy])
+    diagram = draw_topology(topology, draws("topology"), SIZE)
+    plans = rewrite(diagram)
+    replicas = _draw_replicas(draws("replicas"), plans, options.policy)
+    settings = _draw_settings(draws("settings"), plans, options)
+    liars: dict[str, Lie] = {}
+    if options.policy in BYZANTINE:
+        kinds = (*ALONE, *TOGETHER) if options.policy == "vote" else ALONE
+        liars = draw_liars(draws("liars"), replicas["s1"], FAULTY, kinds)
+    retentions: dict[str, Retention] = {}
+    if options.faults == "long":
+        may_skip = options.policy == "switch"
+        retentions = {name: _retention(plans, name, may_skip) for name in _streams(plans)}
+        settings = {plan.name: _bounded(settings[plan.name], plan, retentions) for plan in plans}
+    twins = _draw_twins(draws("twins"), diagram, options, retentions)
+    random = draws("else")
+    scenario = Scenario(
+        seed,
+        options,
+        diagram,
+        plans,
+        replicas,
+        settings,
+        _draw_readings(draws("readings"), diagram),
+        (),
+        {
+            name: random.randrange(20_000)
+            for names in (diagram.sources, *replicas.values())
+            for name in names
+        },
+        random.choice([1, 1, 3, 8]),
+        random.random() < 0.3,
+        liars,
+        cost=Cost(random.choice([1_000, 1_000, 15_000])),
+        retentions=retentions,
+        twins=twins,
+    )
+    scenario = replace(scenario, ahead=_draw_more_clocks(draws("twins/clocks"), scenario))
+    return scenario.with_faults(draw_schedule(draws("faults"), scenario))
+
+
+def _draw_twins(
+    random: Random, diagram: Diagram, options: Options, retentions: Mapping[str, Retention]
+) -> tuple[str, ...]:
+    """About a quarter of the sources, but none that has to wait for its readers: twins do not."""
+    drawn = [source for source in diagram.sources if random.random() < 0.25]
+    if options.policy not in WITH_TWINS:
+        return ()
+    return tuple(s for s in drawn if s not in retentions or retentions[s].convergent)
+
+
+def _draw_more_clocks(random: Random, scenario: Scenario) -> dict[str, int]:
+    """Those of twins, in place of that of their source."""
+    ahead = {name: ahead for name, ahead in scenario.ahead.items() if name not in scenario.twins}
+    proxies = [name for source in scenario.twins for name in scenario.makers[source]]
+    return ahead | {name: random.randrange(20_000) for name in proxies}
+
+
+def _draw_replicas(
+    random: Random, plans: tuple[StagePlan, ...], policy: str
+) -> dict[str, tuple[str, ...]]:
+    counts = {plan.name: random.choice([1, 2, 2, 2, 3]) for plan in plans}
+    if policy in BYZANTINE:
+        counts["s1"] = 3 * FAULTY + 1
+    elif policy in ("first", "latest"):
+        counts["s1"] = 2
+    return {
+        stage: tuple(f"{stage}/{number}" for number in range(count))
+        for stage, count in counts.items()
+    }
+
+
+def _draw_settings(
+    random: Random, plans: tuple[StagePlan, ...], options: Options
+) -> dict[str, Settings]:
+    max_delay: float = math.inf
+    if options.policy == "switch":
+        max_delay = random.choice([800_000, 1_500_000])
+    failing, correcting = Variant.PROCESS, Variant.PROCESS
+    if random.random() < 0.2:
+        failing = random.choice(list(Variant))
+        correcting = random.choice(list(Variant))
+    settings = Settings(
+        size=SIZE,
+        delays=Delays(max_delay, HEADROOM, failing, correcting, PATIENCE),
+        heartbeat=HEARTBEAT,
+        missed=MISSED,
+        long_failure=random.choice([math.inf, 1_000_000]),
+        beside=random.random() < 0.7,
+        retry=150_000,
+    )
+    return {
+        plan.name: replace(settings, copy_state=plan.span == math.inf or random.random() < 0.5)
+        for plan in plans
+    }
+
+
+def _streams(plans: tuple[StagePlan, ...]) -> set[str]:
+    inputs = {stream for plan in plans for stream in plan.inputs}
+    return inputs | {output.stream for plan in plans for output in plan.outputs}
+
+
+def _retention(plans: tuple[StagePlan, ...], stream: str, may_skip: bool) -> Retention:
+    """What readers that converge need, and the last second of corrections; else a fixed span,
+    beyond which everybody waits."""
+    span = retention(plans, stream, CORRECTED)
+    if span == math.inf or not may_skip:
+        return Retention(MOST_KEPT, convergent=False)
+    return Retention(span, convergent=True)
+
+
+def _bounded(settings: Settings, plan: StagePlan, retentions: Mapping[str, Retention]) -> Settings:
+    kept = [retentions[stream] for stream in plan.inputs]
+    return replace(
+        settings,
+        retain=max(each.span for each in kept),
+        may_skip=all(each.convergent for each in kept),
+    )
+
+
+def _draw_readings(random: Random, diagram: Diagram) -> tuple[Reading, ...]:
+    readings = []
+    for source in diagram.sources:
+        gap = random.choice([20_000, 40_000, 120_000])
+        time = random.randrange(gap)
+        while time < SOURCES_STOP:
+            silent = random.random() < 0.01
+            key, value = random.choice("xyz"), random.randrange(100)
+            readings.append(Reading(time, source, key, value))
+            time += 600_000 if silent else random.randrange(1, 2 * gap)
+    return tuple(sorted(readings, key=lambda reading: (reading.time, reading.source)))

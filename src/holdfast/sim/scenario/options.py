@@ -1,0 +1,52 @@
+"""What is not left to the seed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from holdfast.errors import InvalidArgumentError
+
+__all__ = ["BYZANTINE", "COMPARING", "FAULTS", "FAULTY", "POLICIES", "WITH_TWINS", "Options"]
+
+POLICIES: Final = ("switch", "order", "vote", "vote-latest", "sample", "first", "latest")
+FAULTS: Final = ("all", "none", "short", "cuts", "crashes", "frequent", "long")
+
+EXACTLY_ONCE: Final = ("chain-2", "chain-3", "window", "diamond")
+COMPARING: Final = {
+    "vote": EXACTLY_ONCE,
+    "first": EXACTLY_ONCE,
+    "vote-latest": ("chain-2",),
+    "sample": ("chain-2",),
+    "latest": ("chain-2",),
+}
+"""Policies that compare the replicas of a first stage, and topologies with others behind it that
+can be checked: where buckets may be missing, those without state."""
+BYZANTINE: Final = ("vote", "vote-latest", "sample")
+WITH_TWINS: Final = ("switch", "order")
+"""Policies under which sources may have a hot standby."""
+FAULTY: Final = 1
+"""How many replicas these policies outvote."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The pipeline, the policy of its gates and the kinds of faults."""
+
+    topology: str = "any"
+    policy: str = "switch"
+    faults: str = "all"
+
+    def __post_init__(self) -> None:
+        for name, given, known in (
+            ("policy", self.policy, POLICIES),
+            ("faults", self.faults, FAULTS),
+        ):
+            if given not in known:
+                raise InvalidArgumentError(f"{name}: is {given!r}; give one of {', '.join(known)}")
+        fitting = ("any", *COMPARING.get(self.policy, (self.topology,)))
+        if self.topology not in fitting:
+            raise InvalidArgumentError(
+                f"topology: is {self.topology!r} with policy {self.policy!r}, which compares the "
+                f"replicas of a first stage; give one of {', '.join(fitting)}"
+            )

@@ -1,0 +1,73 @@
+"""All that happens to a system from outside, as data."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+
+from holdfast.protocol.diagram import Diagram, StagePlan
+from holdfast.protocol.line import Retention
+from holdfast.protocol.node import Settings
+from holdfast.sim.faults import Fault
+from holdfast.sim.liars import Lie
+from holdfast.sim.parties.node import Cost
+from holdfast.sim.scenario.options import Options
+from holdfast.sim.scenario.times import END, SIZE
+
+__all__ = ["Reading", "Scenario"]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    time: int
+    source: str
+    key: str
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """All that happens to the system from outside."""
+
+    seed: int
+    options: Options
+    diagram: Diagram
+    plans: tuple[StagePlan, ...]
+    replicas: Mapping[str, tuple[str, ...]]
+    """The names of the replicas of each stage."""
+    settings: Mapping[str, Settings]
+    readings: tuple[Reading, ...]
+    faults: tuple[Fault, ...]
+    ahead: Mapping[str, int]
+    """How far clocks are ahead."""
+    save_every: int
+    ordered: bool
+    """Whether sources publish a bucket at the first reading after it."""
+    liars: Mapping[str, Lie]
+    """Replicas that lie."""
+    cost: Cost = field(default_factory=Cost)
+    """How long stages take."""
+    retentions: Mapping[str, Retention] = field(default_factory=dict)
+    """What is kept of streams that are not kept until all have read them."""
+    twins: tuple[str, ...] = ()
+    """Sources with a hot standby."""
+    size: int = SIZE
+    """Of a bucket."""
+    until: int = END
+    """When all is over."""
+
+    def with_faults(self, faults: Collection[Fault]) -> Scenario:
+        """The same with only these faults."""
+        return replace(self, faults=tuple(faults))
+
+    @property
+    def makers(self) -> dict[str, tuple[str, ...]]:
+        """Who publishes each stream."""
+        made = {name: self._proxies(name) for name in self.diagram.sources}
+        for plan in self.plans:
+            for output in plan.outputs:
+                made[output.stream] = self.replicas[plan.name]
+        return made
+
+    def _proxies(self, source: str) -> tuple[str, ...]:
+        return (f"{source}/0", f"{source}/1") if source in self.twins else (source,)

@@ -1,0 +1,112 @@
+"""Which faults a scenario has: what of it may break, and for how long."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from random import Random
+from typing import Final
+
+from holdfast.sim.faults import Breakable, Fault, FaultKind, draw_faults
+from holdfast.sim.scenario.scenario import Scenario
+from holdfast.sim.scenario.times import FIRST_FAULT, HEALED
+
+__all__ = ["draw_schedule"]
+
+LINKS: Final = (FaultKind.CUT, FaultKind.ONE_WAY, FaultKind.PARTITION, FaultKind.FLAP)
+
+
+def draw_schedule(random: Random, scenario: Scenario) -> list[Fault]:
+    family = scenario.options.faults
+    breakable = _breakable(random, scenario)
+    if family == "none":
+        return []
+    if family == "short":
+        return _draw_short(random, scenario, breakable)
+    kinds = {
+        "cuts": LINKS,
+        "crashes": (FaultKind.CRASH, FaultKind.FREEZE, FaultKind.STAGE),
+    }.get(family, tuple(FaultKind))
+    longest = HEALED - FIRST_FAULT if family == "long" else 3_000_000
+    outage = [_draw_outage(random, scenario)] if random.random() < 0.5 else []
+    drawn = outage + draw_faults(
+        random,
+        breakable,
+        count=random.randrange(12, 30) if family == "frequent" else random.randrange(1, 9),
+        begin=FIRST_FAULT,
+        end=HEALED,
+        shortest=50_000,
+        longest=800_000 if family == "frequent" else longest,
+        kinds=kinds,
+    )
+    return _spare_one_twin(drawn, scenario)
+
+
+def _spare_one_twin(faults: Sequence[Fault], scenario: Scenario) -> list[Fault]:
+    """Leave out crashes of a proxy while the other one of its source is down."""
+    pairs = [scenario.makers[source] for source in scenario.twins]
+    other = {name: twin for a, b in pairs for name, twin in ((a, b), (b, a))}
+    spared: list[Fault] = []
+    for fault in faults:
+        is_second = fault.kind is FaultKind.CRASH and any(
+            before.kind is FaultKind.CRASH
+            and before.targets[0] == other.get(fault.targets[0])
+            and before.end > fault.start
+            for before in spared
+        )
+        if not is_second:
+            spared.append(fault)
+    return spared
+
+
+def _draw_outage(random: Random, scenario: Scenario) -> Fault:
+    """Nobody hears of a source for longer than anybody waits."""
+    source = random.choice(scenario.diagram.sources)
+    start = random.randrange(FIRST_FAULT, HEALED - 3_000_000)
+    end = start + random.randrange(1_600_000, 3_000_000)
+    return Fault(FaultKind.PARTITION, start, end, scenario.makers[source])
+
+
+def _draw_short(random: Random, scenario: Scenario, breakable: Breakable) -> list[Fault]:
+    """Failures one after the other, each shorter than the delay that masks it."""
+    delays = next(iter(scenario.settings.values())).delays
+    longest = 700_000 if delays.max_delay == math.inf else int(delays.max_delay) - 650_000
+    faults: list[Fault] = []
+    begin = FIRST_FAULT
+    while begin + longest < HEALED:
+        faults += draw_faults(
+            random,
+            breakable,
+            count=1,
+            begin=begin,
+            end=begin + longest,
+            shortest=min(50_000, longest),
+            longest=longest,
+            kinds=(FaultKind.CUT, FaultKind.ONE_WAY, FaultKind.PARTITION, FaultKind.FREEZE),
+        )
+        begin += longest + 1_500_000
+    return faults
+
+
+def _breakable(random: Random, scenario: Scenario) -> Breakable:
+    makers = scenario.makers
+    links = set()
+    for plan in scenario.plans:
+        for replica in scenario.replicas[plan.name]:
+            links |= {(maker, replica) for stream in plan.inputs for maker in makers[stream]}
+            links |= {(o, replica) for o in scenario.replicas[plan.name] if o < replica}
+    for stream in scenario.diagram.outputs:
+        links |= {(maker, f"client:{stream}") for maker in makers[stream]}
+    sources = tuple(name for source in scenario.diagram.sources for name in makers[source])
+    links |= {(one, other) for one, other in map(makers.__getitem__, scenario.twins)}
+    crashable = list(sources)
+    for names in scenario.replicas.values():
+        # One replica of each stage lives on, or nobody knows its state any more.
+        survivor = random.choice(names)
+        crashable += [name for name in names if name != survivor]
+    if scenario.liars:
+        # Who has lost what others vote on counts as one that can be outvoted, and so do liars.
+        compared = set(scenario.replicas["s1"])
+        crashable = [name for name in crashable if name not in compared]
+    nodes = tuple(name for names in scenario.replicas.values() for name in names)
+    return Breakable(tuple(sorted(links)), (*sources, *nodes), tuple(crashable), nodes)

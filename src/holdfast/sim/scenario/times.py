@@ -1,0 +1,22 @@
+"""When things happen in a scenario, and how long they take, in microseconds."""
+
+from __future__ import annotations
+
+from typing import Final
+
+SIZE: Final = 100_000
+HEARTBEAT: Final = 100_000
+MISSED: Final = 2
+HEADROOM: Final = 100_000
+PATIENCE: Final = 50_000
+FIRST_FAULT: Final = 500_000
+HEALED: Final = 4_500_000
+SOURCES_STOP: Final = 5_300_000
+END: Final = 6_800_000
+TWIN_PERIOD: Final = 25_000
+TWIN_PATIENCE: Final = 150_000
+"""How often a source and its hot standby speak, and when the standby takes over."""
+CORRECTED: Final = 2_000_000
+"""With bounded memory: for how long after a failure previews are still corrected."""
+MOST_KEPT: Final = 1_500_000
+"""With bounded memory and a stage that does not converge: what is kept."""

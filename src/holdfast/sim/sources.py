@@ -1,0 +1,86 @@
+"""The sources of a scenario: those with one proxy, and those with a hot standby."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from holdfast.protocol.line import Line
+from holdfast.protocol.source import Log, Source
+from holdfast.protocol.standby import Entry, Twin
+from holdfast.sim.network import Network
+from holdfast.sim.parties import Device, Process, SourceParty, TwinParty
+from holdfast.sim.scenario import TWIN_PATIENCE, TWIN_PERIOD, Scenario
+
+__all__ = ["Sources"]
+
+
+class Sources:
+    """Who takes in readings, and who publishes them."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        readers: Callable[[str], tuple[str, ...]],
+        process: Callable[[str], Process],
+        network: Network,
+    ) -> None:
+        """`readers` of a stream by their names; `process` makes that of a proxy."""
+        self.takers: dict[str, SourceParty | Device] = {}
+        """By the name of the source."""
+        self.proxies: dict[str, SourceParty | TwinParty] = {}
+        """By their own names."""
+        self._scenario = scenario
+        self._readers = readers
+        self._process = process
+        self._network = network
+        for name in scenario.diagram.sources:
+            if name in scenario.twins:
+                self.takers[name] = self._add_twins(name)
+            else:
+                self.takers[name] = self.proxies[name] = self._source(name)
+
+    def _source(self, name: str) -> SourceParty:
+        def make(log: Sequence[Log]) -> Source:
+            return Source(
+                name,
+                self._readers(name),
+                interval=self._scenario.size,
+                ordered=self._scenario.ordered,
+                retention=self._scenario.retentions.get(name),
+                log=log,
+            )
+
+        return SourceParty(name, make, self._process(name), self._network)
+
+    def _add_twins(self, stream: str) -> Device:
+        device = Device()
+        pair = self._scenario.makers[stream]
+        for rank, name in enumerate(pair):
+            self.proxies[name] = TwinParty(
+                name,
+                pair[1 - rank],
+                device,
+                self._twin(rank),
+                self._line(stream, name),
+                self._process(name),
+                self._network,
+            )
+        return device
+
+    def _twin(self, rank: int) -> Callable[[Sequence[Entry], int, int], Twin]:
+        def make(log: Sequence[Entry], epoch: int, now: int) -> Twin:
+            return Twin(
+                rank,
+                now,
+                interval=self._scenario.size,
+                period=TWIN_PERIOD,
+                patience=TWIN_PATIENCE,
+                log=log,
+                epoch=epoch,
+            )
+
+        return make
+
+    def _line(self, stream: str, name: str) -> Callable[[], Line]:
+        readers = (*self._readers(stream), f"tap:{name}:{stream}")
+        return lambda: Line(stream, readers, retention=self._scenario.retentions.get(stream))
