@@ -207,7 +207,8 @@ def _check_memory(run: Simulation) -> Iterator[str]:
         retain = scenario.settings[plan.name].retain
         for name in scenario.replicas[plan.name]:
             if retain < math.inf:
-                most = 2 * len(plan.inputs) * (retain / scenario.size + SOME_BUCKETS)
+                each = retain / scenario.size + scenario.save_every + SOME_BUCKETS
+                most = len(plan.inputs) * each
                 if run.most_held.get(name, 0) > most:
                     yield f"gate of {name}: held {run.most_held[name]} buckets, allowed {most:.0f}"
             for stream, line in run.nodes[name].node.lines.items():

@@ -277,8 +277,10 @@ class Order:
         self._drop_marks()
 
     def fork_done(self) -> None:
-        """The fork has processed its bucket."""
+        """The fork has processed its bucket, and nobody else needs what was previewed of it."""
         assert self.fork is not None
+        for previews in self._previews.values():
+            previews.pop(self.fork, None)
         self.fork += 1
 
     def join(self) -> None:
