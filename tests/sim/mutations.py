@@ -251,7 +251,6 @@ def gaps_not_told(patch: Patch) -> None:
 
 def full_lines_go_on(patch: Patch) -> None:
     patch.setattr(Line, "is_full", property(lambda self: False))
-    patch.setattr(Node, "_make_room", lambda self, now: [])
 
 
 def corrections_never_end(patch: Patch) -> None:
@@ -311,7 +310,7 @@ MUTATIONS = [
     Mutation("convergence not waited for", converges_at_once, Options("window", faults="crashes")),
     Mutation("published before it is logged", published_before_logged, CRASHES),
     Mutation("gaps not told", gaps_not_told, Options(faults="long")),
-    Mutation("memory without bound", full_lines_go_on, Options("last-rows", faults="long")),
+    Mutation("full logs go on", full_lines_go_on, Options("last-rows", faults="long")),
     Mutation("fork outlives its use", corrections_never_end),
     Mutation("shown before the standby has it", shown_before_the_standby_has_it, CRASHES),
     Mutation("alone without an operator's word", alone_without_a_word, Options(faults="cuts")),
