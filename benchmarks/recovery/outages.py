@@ -15,7 +15,7 @@ from benchmarks.report import Report
 from holdfast.protocol.client import Shown
 from holdfast.protocol.diagram import rewrite
 from holdfast.protocol.gates.order import Delays, Variant
-from holdfast.protocol.node import Settings
+from holdfast.protocol.place import Settings
 from holdfast.sim.faults import Fault, FaultKind
 from holdfast.sim.parties.node import Cost
 from holdfast.sim.scenario import Options, Reading, Scenario

@@ -33,7 +33,8 @@ from holdfast.protocol.messages import (
     Unsubscribe,
     Vitals,
 )
-from holdfast.protocol.node import Node, Place, Settings
+from holdfast.protocol.node import Node
+from holdfast.protocol.place import Place, Settings
 from holdfast.protocol.states import State
 from holdfast.protocol.streams import AllOf, AnyOf, Reach
 from holdfast.tuples import Row, Segment

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from holdfast.campaign.display import say
 from holdfast.protocol.diagram import StagePlan
-from holdfast.protocol.node import Settings
+from holdfast.protocol.place import Settings
 from holdfast.sim.faults import Fault, FaultKind
 from holdfast.sim.scenario import Scenario
 

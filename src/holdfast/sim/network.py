@@ -34,7 +34,6 @@ class Network:
     latency: int
     jitter: int
     deliver: Callable[[str, str, Carried], None]
-    carried: int = 0
     _troubles: dict[tuple[str, str], Trouble] = field(default_factory=dict)
 
     def trouble(self, sender: str, receiver: str) -> Trouble:
@@ -57,7 +56,6 @@ class Network:
         def arrive() -> None:
             trouble = self._troubles.get((sender, receiver))
             if trouble is None or not trouble.cuts:
-                self.carried += 1
                 self.deliver(sender, receiver, message)
 
         self.world.at(self.world.now + delay, arrive)

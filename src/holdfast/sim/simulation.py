@@ -10,10 +10,10 @@ from typing import Final
 from holdfast.protocol.client import Client, Shown
 from holdfast.protocol.diagram import StagePlan
 from holdfast.protocol.intake import Intake
-from holdfast.protocol.node import Node, Place
+from holdfast.protocol.node import Node
+from holdfast.protocol.place import Place
 from holdfast.protocol.standby import Hand, Has, Propose
 from holdfast.protocol.states import State
-from holdfast.protocol.streams import AllOf, AnyOf
 from holdfast.protocol.vote_intake import Findings
 from holdfast.sim.faults import apply_faults
 from holdfast.sim.liars import miscalculating, tampering
@@ -128,12 +128,7 @@ class Simulation:
             name,
             tuple(peer for peer in scenario.replicas[plan.name] if peer != name),
             {stream: scenario.makers[stream] for stream in plan.inputs},
-            {
-                output.stream: AllOf(
-                    tuple(AnyOf(tuple(sorted(need))) for need in sorted(output.needs, key=sorted))
-                )
-                for output in plan.outputs
-            },
+            {output.stream: output.reach for output in plan.outputs},
             {
                 output.stream: (*self._readers(output.stream), f"tap:{name}:{output.stream}")
                 for output in plan.outputs

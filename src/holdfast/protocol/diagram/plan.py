@@ -6,6 +6,7 @@ from collections.abc import Set
 from dataclasses import dataclass
 
 from holdfast.protocol.diagram.operators import Operator
+from holdfast.protocol.streams import AllOf, AnyOf, Reach
 
 __all__ = ["Output", "StagePlan", "Step"]
 
@@ -36,6 +37,11 @@ class Output:
 
     This is sharper than the two above, by which a filter before a union would block the union.
     """
+
+    @property
+    def reach(self) -> Reach:
+        """The same in the terms of a replica."""
+        return AllOf(tuple(AnyOf(tuple(sorted(n))) for n in sorted(self.needs, key=sorted)))
 
     def is_blocked(self, missing: Set[str]) -> bool:
         """Whether nothing can come while these inputs are missing."""

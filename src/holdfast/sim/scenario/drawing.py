@@ -15,7 +15,7 @@ from typing import Final
 from holdfast.protocol.diagram import Diagram, StagePlan, retention, rewrite
 from holdfast.protocol.gates.order import Delays, Variant
 from holdfast.protocol.line import Retention
-from holdfast.protocol.node import Settings
+from holdfast.protocol.place import Settings
 from holdfast.sim.liars import Lie, LieKind, draw_liars
 from holdfast.sim.parties.node import Cost
 from holdfast.sim.scenario.options import BYZANTINE, COMPARING, FAULTY, WITH_TWINS, Options

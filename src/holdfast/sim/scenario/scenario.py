@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from holdfast.protocol.diagram import Diagram, StagePlan
 from holdfast.protocol.line import Retention
-from holdfast.protocol.node import Settings
+from holdfast.protocol.place import Settings
 from holdfast.sim.faults import Fault
 from holdfast.sim.liars import Lie
 from holdfast.sim.parties.node import Cost

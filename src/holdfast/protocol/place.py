@@ -1,0 +1,59 @@
+"""Where a replica stands in a topology, and how its stage is to be run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from holdfast.protocol.gates.order import Delays
+from holdfast.protocol.line import Retention
+from holdfast.protocol.streams import Reach
+
+__all__ = ["Place", "Settings"]
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How a stage is to be run; the same for all its replicas."""
+
+    size: int
+    """Of a bucket."""
+    delays: Delays
+    heartbeat: int = 100_000
+    missed: int = 3
+    """So many heartbeats may go unanswered."""
+    long_failure: float = math.inf
+    """After failing for so long, a replica that is well again is first read in the background."""
+    lag: int = 3
+    """With more complete buckets than this waiting, a replica does not call itself stable."""
+    beside: bool = True
+    """Whether corrections are made while the fork goes on; else replicas take turns."""
+    retry: int = 200_000
+    """How long to wait for an answer before asking another peer."""
+    retain: float = math.inf
+    """How far its inputs may run ahead of what is complete, in event time."""
+    may_skip: bool = False
+    """Beyond that, whether to give up the oldest corrections, or to make the sources wait."""
+    copy_state: bool = True
+    """Whether a replica that has lost its state asks a peer for it, or converges."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a replica stands in the topology."""
+
+    name: str
+    peers: tuple[str, ...]
+    inputs: Mapping[str, Sequence[str]]
+    """The replicas, or the source, that publish each input stream."""
+    outputs: Mapping[str, Reach]
+    """The output streams, and how the inputs reach them."""
+    readers: Mapping[str, Sequence[str]]
+    """All replicas and clients that read each output stream."""
+    retentions: Mapping[str, Retention] = field(default_factory=dict)
+    """What is kept of each output stream, if not all that its readers have not acknowledged."""
+    span: float = 0
+    """How far back the state of the stage depends on its input; infinite if for ever."""
+    start: int = 0
+    """Where the streams begin: a multiple of the size of a bucket."""
