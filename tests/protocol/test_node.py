@@ -10,10 +10,21 @@ from typing import Any
 import pytest
 
 from holdfast.errors import InvalidArgumentError
-from holdfast.protocol.commands import Command, CopyState, Drop, Fork, Install, Restart, Work
+from holdfast.protocol.commands import (
+    Command,
+    CopyState,
+    Drop,
+    Fork,
+    Install,
+    Rerun,
+    Restart,
+    StartOver,
+    Work,
+)
 from holdfast.protocol.gates.order import Delays
 from holdfast.protocol.line import Line, Retention
 from holdfast.protocol.messages import (
+    Again,
     AuthGrant,
     AuthRelease,
     AuthRequest,
@@ -23,6 +34,7 @@ from holdfast.protocol.messages import (
     Message,
     Preview,
     Progress,
+    Recalculate,
     RecDone,
     Send,
     Stable,
@@ -659,3 +671,41 @@ def test_the_answer_to_a_request_of_an_earlier_life_is_not_taken() -> None:
     rig.do(rig.node.receive("p", StateReply(0, 7, 0, "new", {"o": ()}), 11))
     assert not rig.node.is_lost
     assert rig.node.gate.base == 7
+
+
+def test_a_replica_whose_next_input_is_kept_nowhere_starts_over() -> None:
+    rig = Rig()
+    rig.run(500)
+    rig.upstream.down = {"z"}
+    rig.run(700, ["a"])
+    line = rig.upstream.lines["z", "b"]
+    line.acknowledge("n", 900)
+    rig.upstream.publish("b", 1000)
+    assert line.dropped_before > 500
+    rig.upstream.down = set()
+    rig.advance(1200)
+    assert rig.of(StartOver)
+
+
+def test_the_rows_of_a_bucket_that_was_run_again_go_to_who_asked() -> None:
+    rig = Rig()
+    rig.run(300)
+    asked = Recalculate("o", 100, 2)
+    assert rig.node.receive("r", asked, rig.now)[:1] == [Rerun("r", asked)]
+    [send] = rig.node.rerun(Rerun("r", asked), (Row(150, "k", "again"),))
+    assert isinstance(send, Send)
+    assert isinstance(send.message, Feed)
+    assert send.message.items == (Again(Segment(100, 200, (Row(150, "k", "again"),)), 2),)
+    assert rig.node.receive("r", Recalculate("unknown", 100, 2), rig.now) == []
+
+
+def test_after_a_sleep_nothing_is_missed_at_once_and_nobody_is_believed_unheard() -> None:
+    rig = Rig()
+    rig.run(500)
+    rig.now = 5000
+    vitals = Vitals({})
+    commands = rig.node.receive("stranger", vitals, 5000)
+    assert not any(isinstance(command, Fork | Work) for command in commands)
+    assert rig.node.stream_state("o") is State.FAILURE
+    rig.do(rig.node.wake(5000))
+    assert rig.node.stream_state("o") is not State.FAILURE

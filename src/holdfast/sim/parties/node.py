@@ -116,6 +116,10 @@ class NodeParty:
     def _do(self, commands: Sequence[Command]) -> None:
         for command in commands:
             self.observe_command(command)
+            if isinstance(command, StartOver):
+                self.process.kill()
+                self.restart()
+                return
             self._carry_out(command)
         if commands:
             self.observe()
@@ -145,9 +149,6 @@ class NodeParty:
                 self._send(to, replace(reply, state=self.base.copy()))
             case Rerun():
                 self._rerun(command)
-            case StartOver():
-                self.process.kill()
-                self.restart()
 
     def _send(self, to: str, message: Message) -> None:
         self.network.send(self.name, to, self.tamper(message) if self.tamper else message)
