@@ -70,7 +70,7 @@ class Intake(Protocol):
 
 OVERTAKEN: Final = 256
 """So many messages may overtake one before it is taken for lost."""
-MOST_PATIENT: Final = 16
+MOST_PATIENT: Final = 4
 """So many times as long as usual an answer is waited for, if shorter times did not do."""
 
 
