@@ -70,6 +70,8 @@ class Intake(Protocol):
 
 OVERTAKEN: Final = 256
 """So many messages may overtake one before it is taken for lost."""
+LOST: Final = 4
+"""When so many have overtaken one that a reader waits for, it asks again at once."""
 MOST_PATIENT: Final = 4
 """So many times as long as usual an answer is waited for, if shorter times did not do."""
 
@@ -242,6 +244,8 @@ class SwitchIntake:
                 news += self._cross_gaps()
             else:
                 news += self._read(replica, item)
+        if self._subscriptions.get(replica) is subscription and len(subscription.early) >= LOST:
+            sends.append(self._subscribe(replica, now))
         return news + self._cross_gaps() + self._end_corrections(), sends
 
     def _cross_gaps(self) -> list[Item]:
