@@ -114,10 +114,12 @@ class Subscription:
         self.due = progress.sent
         return missing
 
-    def again(self, number: int, now: int, usual: int) -> Subscription:
+    @staticmethod
+    def after(before: Subscription | None, number: int, now: int, usual: int) -> Subscription:
         """The one to try next; on a slow link it is given more and more time."""
-        grace = usual if self.expected else min(2 * self.grace, MOST_PATIENT * usual)
-        return Subscription(number, now, grace)
+        if before is None or before.expected:
+            return Subscription(number, now, usual)
+        return Subscription(number, now, min(2 * before.grace, MOST_PATIENT * usual))
 
 
 class SwitchIntake:
@@ -191,11 +193,7 @@ class SwitchIntake:
         # Numbers should grow over a restart too, so they are times; `check` mends it if not.
         self._latest = max(self._latest + 1, now)
         before = self._subscriptions.get(name)
-        self._subscriptions[name] = (
-            Subscription(self._latest, now, self.grace)
-            if before is None
-            else before.again(self._latest, now, self.grace)
-        )
+        self._subscriptions[name] = Subscription.after(before, self._latest, now, self.grace)
         previews = name == self.choice.current
         ask = Subscribe(self.stream, self._latest, self.position, self.shown, previews)
         return Send(name, ask)

@@ -472,10 +472,13 @@ class Node:
         self.consistent_from = boundary + math.ceil(self.place.span)
         for line in self.lines.values():
             line.skip(self.consistent_from)
+        self._jump_inputs(boundary, now)
+        return commands
+
+    def _jump_inputs(self, boundary: int, now: int) -> None:
         for stream, intake in self.intakes.items():
             for item in intake.jump(boundary):
                 self._take_item(stream, item, now)
-        return commands
 
     # Recovery
 
@@ -505,9 +508,7 @@ class Node:
         boundary = reply.bucket * self.gate.size
         for name, line in self.lines.items():
             line.restore(reply.lines.get(name, ()), boundary)
-        for stream, intake in self.intakes.items():
-            for item in intake.jump(boundary):
-                self._take_item(stream, item, now)
+        self._jump_inputs(boundary, now)
         return [Install(reply.bucket, reply.state), *self._read_on(now)]
 
     def _return_when_consistent(self) -> None:

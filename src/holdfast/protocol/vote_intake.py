@@ -149,12 +149,8 @@ class VoteIntake:
         source = self._sources[name]
         source.bucket = max(source.bucket, self.gate.wants(name).start)
         self._latest = max(self._latest + 1, now)
-        before, source.is_full = source.subscription, False
-        source.subscription = (
-            Subscription(self._latest, now, self.grace)
-            if before is None
-            else before.again(self._latest, now, self.grace)
-        )
+        source.is_full = False
+        source.subscription = Subscription.after(source.subscription, self._latest, now, self.grace)
         place = source.bucket * self.size
         return Send(name, Subscribe(self.stream, self._latest, place, place, previews=False))
 

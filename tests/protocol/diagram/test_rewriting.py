@@ -26,6 +26,11 @@ from holdfast.protocol.diagram import (
 from holdfast.windows import monoids as m
 
 
+def is_blocked(output: Output, missing: set[str]) -> bool:
+    """Whether nothing can come while these inputs are missing."""
+    return any(need <= missing for need in output.needs)
+
+
 def keep(row: Any) -> tuple[Any, Any]:
     return row.key, row.value
 
@@ -86,10 +91,10 @@ def test_a_join_and_a_union_on_one_node() -> None:
     assert output_of(plan, "u") == Output("u", ab, frozenset(), (("u", ab),), sets("ab"))
     joined = output_of(plan, "j")
     assert joined == Output("j", abc, abc, (("u", ab), ("j", abc)), sets("ab", "c"))
-    assert not joined.is_blocked({"a"})
-    assert joined.is_blocked({"a", "b"})
-    assert joined.is_blocked({"c"})
-    assert not output_of(plan, "u").is_blocked({"a", "c"})
+    assert not is_blocked(joined, {"a"})
+    assert is_blocked(joined, {"a", "b"})
+    assert is_blocked(joined, {"c"})
+    assert not is_blocked(output_of(plan, "u"), {"a", "c"})
 
 
 def test_a_filter_before_a_union_does_not_block_it() -> None:
@@ -105,8 +110,8 @@ def test_a_filter_before_a_union_does_not_block_it() -> None:
     )
     (output,) = plan.outputs
     assert output.operators == (("x", frozenset("a")), ("u", frozenset("ab")))
-    assert not output.is_blocked({"a"})
-    assert output.is_blocked({"a", "b"})
+    assert not is_blocked(output, {"a"})
+    assert is_blocked(output, {"a", "b"})
 
 
 def test_a_union_of_joins_needs_one_side_of_each_pair() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
 from dataclasses import dataclass
 
 from holdfast.protocol.diagram.operators import Operator
@@ -42,10 +41,6 @@ class Output:
     def reach(self) -> Reach:
         """The same in the terms of a replica."""
         return AllOf(tuple(AnyOf(tuple(sorted(n))) for n in sorted(self.needs, key=sorted)))
-
-    def is_blocked(self, missing: Set[str]) -> bool:
-        """Whether nothing can come while these inputs are missing."""
-        return any(need <= missing for need in self.needs)
 
 
 @dataclass(frozen=True, slots=True)

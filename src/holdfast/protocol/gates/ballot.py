@@ -62,10 +62,6 @@ class Ballot:
         most = max(Counter(self.votes.values()).values(), default=0)
         return most + self.size - len(self.votes) < self.quorum
 
-    @property
-    def is_complete(self) -> bool:
-        return len(self.votes) == self.size
-
     def repeat(self) -> None:
         """Forget the votes; those on the next attempt count."""
         self.votes.clear()
