@@ -3,242 +3,35 @@
 from __future__ import annotations
 
 import math
-from collections import deque
-from collections.abc import Mapping, Sequence
-from typing import Any
 
 import pytest
 
 from holdfast.errors import InvalidArgumentError
 from holdfast.protocol.commands import (
-    Command,
-    CopyState,
     Drop,
     Fork,
-    Install,
     Rerun,
     Restart,
-    StartOver,
     Work,
 )
 from holdfast.protocol.gates.order import Delays
-from holdfast.protocol.line import Line, Retention
+from holdfast.protocol.line import Retention
 from holdfast.protocol.messages import (
     Again,
     AuthGrant,
     AuthRelease,
     AuthRequest,
     Feed,
-    Gap,
     Heartbeat,
-    Message,
-    Preview,
-    Progress,
     Recalculate,
-    RecDone,
     Send,
-    Stable,
-    StateReply,
-    StateRequest,
-    Subscribe,
-    Undo,
     Unsubscribe,
     Vitals,
 )
-from holdfast.protocol.node import Node
-from holdfast.protocol.place import Place, Settings
 from holdfast.protocol.states import State
-from holdfast.protocol.streams import AllOf, AnyOf, Reach
+from holdfast.protocol.streams import AllOf
 from holdfast.tuples import Row, Segment
-
-SIZE, BEAT, DELAY, LAG = 100, 10, 300, 5
-UNION = AnyOf(("a", "b"))
-S, U, Z, F = State.STABLE, State.UP_FAILURE, State.STABILIZATION, State.FAILURE
-
-
-class Upstream:
-    """Replicas that publish the same streams; a word of theirs takes no time, or never arrives."""
-
-    def __init__(self, inputs: Mapping[str, Sequence[str]]) -> None:
-        self.inputs = inputs
-        self.lines = {
-            (name, stream): Line(stream, ("n",))
-            for stream, names in inputs.items()
-            for name in names
-        }
-        self.states = {name: S for names in inputs.values() for name in names}
-        self.down: set[str] = set()
-
-    def publish(self, stream: str, until: int) -> list[tuple[str, Send]]:
-        sends = []
-        for name in self.inputs[stream]:
-            line = self.lines[name, stream]
-            while line.end < until:
-                rows = (Row(line.end + SIZE // 2, stream, line.end),)
-                segment = Segment(line.end, line.end + SIZE, rows)
-                sends += [(name, send) for send in line.publish(segment)]
-        return sends
-
-    def receive(self, name: str, message: Message) -> list[tuple[str, Send]]:
-        if name in self.down:
-            return []
-        sends: list[Send] = []
-        match message:
-            case Subscribe(stream):
-                sends = self.lines[name, stream].subscribe("n", message)
-            case Unsubscribe(stream):
-                self.lines[name, stream].unsubscribe("n", message)
-            case Heartbeat(acks):
-                for stream, ack in acks.items():
-                    self.lines[name, stream].acknowledge("n", ack)
-                sends = [Send("n", Vitals(self.vitals(name)))]
-        return [(name, send) for send in sends]
-
-    def vitals(self, name: str) -> dict[str, Progress]:
-        return {
-            stream: Progress(
-                self.states[name], line.end, line.dropped_before, *line.subscription("n")
-            )
-            for (replica, stream), line in self.lines.items()
-            if replica == name
-        }
-
-
-class Rig:
-    """A node with its upstreams, a stage that merges its inputs, and one reader."""
-
-    def __init__(
-        self,
-        *,
-        reach: Reach = UNION,
-        span: float = 0,
-        peers: tuple[str, ...] = (),
-        lost: bool = False,
-        retention: Retention | None = None,
-        inputs: Mapping[str, Sequence[str]] | None = None,
-        delays: Delays | None = None,
-        **settings: Any,
-    ) -> None:
-        inputs = inputs or {"a": ("x", "y"), "b": ("z",)}
-        self.place = Place(
-            "n",
-            peers,
-            inputs,
-            {"o": reach},
-            {"o": ("r",)},
-            {"o": retention} if retention else {},
-            span,
-        )
-        delays = delays or Delays(DELAY)
-        self.settings = Settings(SIZE, delays, heartbeat=BEAT, missed=2, **settings)
-        self.upstream = Upstream(inputs)
-        self.now = 0
-        self.node = Node(self.place, self.settings, 0, lost=lost)
-        self.commands: list[tuple[int, Command]] = []
-        self.items: list[tuple[int, str]] = []
-        self.rows: list[Row] = []
-        self.waiting: deque[Work] = deque()
-        self.auto = True
-        self.saves = True
-        self.do(self.node.receive("r", Subscribe("o", 1, 0, 0), 0))
-
-    def do(self, commands: Sequence[Command]) -> None:
-        todo: deque[Command] = deque(commands)
-        while todo:
-            command = todo.popleft()
-            match command:
-                case Send(to, message) if to == "r":
-                    self.read(message)
-                case Send(to, message):
-                    self.commands.append((self.now, command))
-                    if to in self.upstream.states:
-                        for name, send in self.upstream.receive(to, message):
-                            todo.extend(self.node.receive(name, send.message, self.now))
-                case Work():
-                    self.commands.append((self.now, command))
-                    self.waiting.append(command)
-                    if self.auto:
-                        todo.extend(self.work())
-                case _:
-                    self.commands.append((self.now, command))
-
-    def work(self) -> list[Command]:
-        """Let the stage finish what it is at."""
-        work = self.waiting.popleft()
-        rows = sorted((row for rows in work.bucket.rows.values() for row in rows), key=str)
-        commands = self.node.finished(work, {"o": rows}, self.now)
-        if self.saves and not work.tentative:
-            commands += self.node.saved(work.bucket.number + 1, self.now)
-        return commands
-
-    def finish(self) -> None:
-        self.do(self.work())
-
-    def read(self, message: Message) -> None:
-        if not isinstance(message, Feed):
-            return
-        for item in message.items:
-            match item:
-                case Stable(segment):
-                    self.rows += segment.rows
-                    word = f"S{segment.start}"
-                case Preview(segment):
-                    word = f"T{segment.start}"
-                case Undo(boundary):
-                    word = f"U{boundary}"
-                case RecDone():
-                    word = "R"
-                case Gap(start):
-                    word = f"G{start}"
-                case _:
-                    raise AssertionError(item)
-            self.items.append((self.now, word))
-
-    @property
-    def words(self) -> str:
-        return " ".join(word for _, word in self.items)
-
-    def publish(self, stream: str, until: int) -> None:
-        for name, send in self.upstream.publish(stream, until):
-            if name not in self.upstream.down:
-                self.do(self.node.receive(name, send.message, self.now))
-
-    def advance(self, to: int) -> None:
-        while self.node.next_wake <= to:
-            self.now = max(self.now, int(self.node.next_wake))
-            self.do(self.node.wake(self.now))
-        self.now = to
-
-    def run(self, to: int, streams: Sequence[str] = ("a", "b")) -> None:
-        """Publish every bucket of the streams a little after its end."""
-        for end in range(self.now // SIZE * SIZE + SIZE, to + 1, SIZE):
-            self.advance(end + LAG)
-            for stream in streams:
-                self.publish(stream, end)
-
-    def of(self, kind: type) -> list[tuple[int, Any]]:
-        return [(now, command) for now, command in self.commands if isinstance(command, kind)]
-
-    def sent(self, kind: type) -> list[tuple[str, Any]]:
-        return [(c.to, c.message) for _, c in self.of(Send) if isinstance(c.message, kind)]
-
-    def ask(self) -> State:
-        """What the reader is told of the stream."""
-        [answer] = [
-            c.message
-            for c in self.node.receive("r", Heartbeat({}), self.now)
-            if isinstance(c, Send) and isinstance(c.message, Vitals)
-        ]
-        return answer.streams["o"].state
-
-    def check(self, until: int, *, since: int = 0) -> None:
-        expected = [
-            Row(start + SIZE // 2, stream, start)
-            for start in range(since, until, SIZE)
-            for stream in ("a", "b")
-        ]
-        assert self.rows == expected
-
+from tests.protocol.node_rig import DELAY, LAG, SIZE, F, Rig, S, U, Z
 
 # Failures and corrections
 
@@ -434,132 +227,6 @@ def test_rows_that_come_while_the_node_slept_are_not_missed() -> None:
     rig.check(600)
 
 
-# A stage that is restarted
-
-
-def test_a_restarted_stage_does_again_what_was_not_safe_and_publishes_it_once() -> None:
-    rig = Rig()
-    rig.run(500)
-    rig.saves = False
-    rig.run(800)
-    before = rig.words
-    rig.do(rig.node.restarted(5, rig.now))
-    redone = [work.bucket.number for _, work in rig.of(Work)][-3:]
-    assert redone == [5, 6, 7]
-    assert rig.words == before
-    rig.run(1000)
-    rig.check(1000)
-
-
-def test_upstreams_are_told_only_of_what_is_safe() -> None:
-    rig = Rig()
-    rig.run(500)
-    rig.saves = False
-    rig.run(800)
-    rig.advance(850)
-    acks = [beat.acks["a"] for _, beat in rig.sent(Heartbeat) if "a" in beat.acks]
-    assert acks[-1] == 500
-    rig.do(rig.node.saved(8, rig.now))
-    rig.advance(900)
-    acks = [beat.acks["a"] for _, beat in rig.sent(Heartbeat) if "a" in beat.acks]
-    assert acks[-1] == 800
-
-
-def test_a_restart_during_a_failure_forks_anew_and_shows_no_stable_row_twice() -> None:
-    rig = Rig()
-    rig.run(500)
-    rig.saves = False
-    rig.run(600)
-    rig.upstream.down = {"z"}
-    rig.run(1200, ["a"])
-    rig.do(rig.node.restarted(5, rig.now))
-    rig.run(1400, ["a"])
-    assert len(rig.of(Fork)) == 2
-    rig.upstream.down = set()
-    rig.saves = True
-    rig.publish("b", 1400)
-    rig.run(1500)
-    assert rig.node.state is S
-    rig.check(1500)
-
-
-def test_work_that_is_overtaken_by_a_restart_counts_for_nothing() -> None:
-    rig = Rig()
-    rig.run(500)
-    rig.auto = False
-    rig.run(600)
-    old = rig.waiting.popleft()
-    rig.do(rig.node.restarted(5, rig.now))
-    assert rig.node.finished(old, {"o": []}, rig.now) == []
-    rig.auto = True
-    rig.finish()
-    rig.check(600)
-
-
-# A replica that has lost everything
-
-
-def test_a_lost_replica_is_silent() -> None:
-    rig = Rig(lost=True, peers=("p",))
-    assert rig.node.state is F
-    for message in (Heartbeat({}), Subscribe("o", 1, 0, 0), StateRequest(0), AuthRequest()):
-        assert rig.node.receive("r", message, 1) == []
-    rig.run(300)
-    assert rig.items == []
-    assert not any(beat.acks for _, beat in rig.sent(Heartbeat))
-
-
-def test_a_lost_replica_asks_its_peers_in_turn() -> None:
-    rig = Rig(lost=True, peers=("p", "q"), retry=50)
-    rig.advance(200)
-    assert [to for to, _ in rig.sent(StateRequest)][:4] == ["p", "q", "p", "q"]
-    assert rig.sent(Subscribe) == []
-
-
-def test_a_copied_state_is_gone_on_with() -> None:
-    peer = Rig()
-    peer.run(500)
-    [(_, copy)] = [(0, c) for c in peer.node.receive("n", StateRequest(0), peer.now)]
-    assert isinstance(copy, CopyState)
-    assert (copy.to, copy.reply.bucket) == ("n", 5)
-    rig = Rig(lost=True, peers=("p",))
-    rig.upstream = peer.upstream
-    rig.advance(510)
-    reply = StateReply(0, 5, copy.reply.consistent_from, "state", copy.reply.lines)
-    rig.do(rig.node.receive("p", reply, rig.now))
-    [(_, install)] = rig.of(Install)
-    assert install == Install(5, "state")
-    assert {ask.after for _, ask in rig.sent(Subscribe)} <= {500}
-    rig.do(rig.node.saved(5, rig.now))
-    rig.run(800)
-    assert rig.ask() is S
-    rig.do(rig.node.receive("r", Subscribe("o", 2, 0, 0), rig.now))
-    rig.check(800)
-
-
-def test_a_second_copy_changes_nothing() -> None:
-    rig = Rig(lost=True, peers=("p", "q"))
-    rig.do(rig.node.receive("p", StateReply(1, 5, 0, "one", {"o": ()}), 10))
-    rig.do(rig.node.receive("q", StateReply(1, 7, 0, "two", {"o": ()}), 11))
-    assert len(rig.of(Install)) == 1
-    assert rig.node.gate.base == 5
-
-
-@pytest.mark.parametrize("span", [0, 250, 300])
-def test_a_replica_that_converges_publishes_nothing_that_depends_on_what_it_lost(span: int) -> None:
-    rig = Rig(lost=True, span=span, copy_state=False)
-    for line in rig.upstream.lines.values():
-        line.skip(1000)
-    rig.run(1100)
-    assert [c.bucket for _, c in rig.of(Restart)] == [10]
-    rig.run(1800)
-    rig.do(rig.node.receive("r", Subscribe("o", 2, 0, 0), rig.now))
-    assert rig.ask() is S
-    first = min(row.stime for row in rig.rows) // SIZE * SIZE
-    assert first >= 1000 + span
-    rig.check(1800, since=first)
-
-
 # Turns
 
 
@@ -662,29 +329,6 @@ def test_to_give_up_rows_before_they_are_missed_is_refused() -> None:
         Rig(retain=DELAY, may_skip=True)
     with pytest.raises(InvalidArgumentError, match="windows"):
         Rig(retain=DELAY + 100, may_skip=True, span=200)
-
-
-def test_the_answer_to_a_request_of_an_earlier_life_is_not_taken() -> None:
-    rig = Rig(lost=True, peers=("p",))
-    rig.do(rig.node.receive("p", StateReply(-1, 5, 0, "old", {"o": ()}), 10))
-    assert rig.node.is_lost
-    rig.do(rig.node.receive("p", StateReply(0, 7, 0, "new", {"o": ()}), 11))
-    assert not rig.node.is_lost
-    assert rig.node.gate.base == 7
-
-
-def test_a_replica_whose_next_input_is_kept_nowhere_starts_over() -> None:
-    rig = Rig()
-    rig.run(500)
-    rig.upstream.down = {"z"}
-    rig.run(700, ["a"])
-    line = rig.upstream.lines["z", "b"]
-    line.acknowledge("n", 900)
-    rig.upstream.publish("b", 1000)
-    assert line.dropped_before > 500
-    rig.upstream.down = set()
-    rig.advance(1200)
-    assert rig.of(StartOver)
 
 
 def test_the_rows_of_a_bucket_that_was_run_again_go_to_who_asked() -> None:
