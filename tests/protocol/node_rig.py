@@ -80,9 +80,7 @@ class Upstream:
 
     def vitals(self, name: str) -> dict[str, Progress]:
         return {
-            stream: Progress(
-                self.states[name], line.end, line.dropped_before, *line.subscription("n")
-            )
+            stream: line.progress("n", self.states[name])
             for (replica, stream), line in self.lines.items()
             if replica == name
         }

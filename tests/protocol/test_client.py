@@ -135,7 +135,7 @@ class Replica:
             case Heartbeat(acks):
                 self.line.acknowledge("c", acks["s"])
                 line = self.line
-                said = Progress(self.state, line.end, line.dropped_before, *line.subscription("c"))
+                said = line.progress("c", self.state)
                 return [Send("c", Vitals({"s": said}))]
         return []
 

@@ -226,6 +226,37 @@ def test_the_last_message_is_missed_when_the_replica_says_it_again() -> None:
     assert len(asked(intake.check("x", said, 60))) == 1
 
 
+def test_a_replica_that_loses_messages_is_left_for_one_in_the_same_state() -> None:
+    intake, feeder = connect(x=STABLE, y=STABLE)
+    subscription, _ = feeder.numbers["x"]
+    said = Progress(STABLE, 50, 0, subscription, 1)
+    intake.check("x", said, 50)
+    intake.check("x", said, 60)
+    assert asked(read_on(intake, 61, x=STABLE, y=UP)) == [], "y is worse"
+    [(name, _)] = asked(read_on(intake, 62, x=STABLE, y=STABLE))
+    assert name == "y"
+    assert asked(read_on(intake, 63, x=STABLE, y=STABLE)) == [], "x has failed us more lately"
+
+
+def test_a_replica_that_gives_nothing_is_left_for_one_that_has_more() -> None:
+    intake, feeder = connect(x=UP, y=UP)
+    feeder.feed("x", Preview(piece(0, 10)))
+    ahead = Progress(UP, 0, previewed=20)
+    intake.check("y", ahead, 10)
+    assert asked(read_on(intake, 11, x=UP, y=UP)) == [], "it may be on its way"
+    intake.check("y", ahead, 20)
+    [(name, ask)] = asked(read_on(intake, 21, x=UP, y=UP))
+    assert (name, ask.after, ask.shown) == ("y", 0, 10)
+
+
+def test_a_replica_that_is_slow_but_goes_on_is_not_left() -> None:
+    intake, feeder = connect(x=STABLE, y=STABLE)
+    for start in range(0, 100, 10):
+        intake.check("y", Progress(STABLE, 1_000, previewed=1_000), start)
+        feeder.feed("x", Stable(piece(start, start + 10)))
+        assert asked(read_on(intake, start, x=STABLE, y=STABLE)) == []
+
+
 # Gaps, and room
 
 
@@ -328,7 +359,7 @@ class Replica:
     @property
     def progress(self) -> Progress:
         line = self.line
-        return Progress(self.state, line.end, line.dropped_before, *line.subscription("r"))
+        return line.progress("r", self.state)
 
 
 class World:

@@ -195,5 +195,5 @@ def test_a_source_says_how_far_it_is_and_takes_acknowledgements() -> None:
     assert (progress.state, progress.end, progress.start) == (State.STABLE, 20, 10)
     assert (progress.subscription, progress.sent) == (7, 1)
     source.receive("r", Unsubscribe("s", 7))
-    assert source.line.subscription("r") == (-1, 0)
+    assert source.line.progress("r", State.STABLE).subscription == -1
     assert source.receive("r", Subscribe("other", 8, 0, 0)) == []

@@ -69,7 +69,7 @@ class Replica:
     @property
     def progress(self) -> Progress:
         line = self.line
-        return Progress(State.STABLE, line.end, line.dropped_before, *line.subscription("r"))
+        return line.progress("r", State.STABLE)
 
 
 class World:

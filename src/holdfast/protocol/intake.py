@@ -150,6 +150,10 @@ class SwitchIntake:
         self._done: set[str] = set()
         """Replicas that have said so since they last told their state."""
         self._latest = -1
+        self._failed_us = dict.fromkeys(self.replicas, -1)
+        """When each replica last kept something from us that it or another had published."""
+        self._overtaken: dict[str, tuple[int, int]] = {}
+        """What each replica had published, and what we had of it, when it last told its state."""
 
     @property
     def needed(self) -> int:
@@ -159,7 +163,7 @@ class SwitchIntake:
         """Go to other replicas if the states of the replicas say so."""
         usable = {name: self._usable(name, state) for name, state in states.items()}
         before = self.choice
-        self.choice = choose(before, usable, ends)
+        self.choice = choose(self._leave_a_bad_link(usable), usable, ends)
         if self.is_paused:
             return []
         sends = [
@@ -172,6 +176,17 @@ class SwitchIntake:
             if was_background or not self._is_read(name):
                 sends.append(self._subscribe(name, now))
         return sends
+
+    def _leave_a_bad_link(self, states: Mapping[str, State]) -> Choice:
+        """Of replicas in the same state, read the one that has failed us longest ago."""
+        current, background = self.choice.current, self.choice.background
+        equals = [
+            name for name, state in states.items() if state is states[current] is not State.FAILURE
+        ]
+        best = min(equals, key=self._failed_us.__getitem__, default=current)
+        if best == background or self._failed_us[best] == self._failed_us[current]:
+            return self.choice
+        return Choice(best, background)
 
     def _is_read(self, name: str) -> bool:
         """Whether its feed is the right one: one with a gap is not, once there is none any more."""
@@ -216,10 +231,19 @@ class SwitchIntake:
         self._done.discard(replica)
         self._too_new[replica] = progress.start
         self._latest = max(self._latest, progress.subscription)
+        self._compare(replica, progress, now)
         subscription = self._subscriptions.get(replica)
         if subscription is None or not subscription.is_lost(progress, now):
             return []
+        self._failed_us[replica] = now
         return [self._subscribe(replica, now)]
+
+    def _compare(self, replica: str, progress: Progress, now: int) -> None:
+        """Notice that a replica has had for a while what the one we read does not give us."""
+        published, had = self._overtaken.get(replica, (0, 0))
+        if had == self.shown < published:
+            self._failed_us[self.choice.current] = now
+        self._overtaken[replica] = progress.previewed, self.shown
 
     def take(self, replica: str, feed: Feed, now: int) -> tuple[list[Item], list[Send]]:
         subscription = self._subscriptions.get(replica)
@@ -243,6 +267,7 @@ class SwitchIntake:
             else:
                 news += self._read(replica, item)
         if self._subscriptions.get(replica) is subscription and len(subscription.early) >= LOST:
+            self._failed_us[replica] = now
             sends.append(self._subscribe(replica, now))
         return news + self._cross_gaps() + self._end_corrections(), sends
 

@@ -22,6 +22,7 @@ from holdfast.protocol.messages import (
     Gap,
     Item,
     Preview,
+    Progress,
     RecDone,
     Send,
     Stable,
@@ -30,6 +31,7 @@ from holdfast.protocol.messages import (
     Unsubscribe,
 )
 from holdfast.protocol.spool import Spool
+from holdfast.protocol.states import State
 from holdfast.tuples import Segment
 
 __all__ = ["Line", "Retention"]
@@ -173,10 +175,11 @@ class Line:
         if known is not None and known.subscription == asked.subscription:
             del self._readers[reader]
 
-    def subscription(self, reader: str) -> tuple[int, int]:
-        """The number of the reader's subscription and how many messages it was sent."""
+    def progress(self, reader: str, state: State) -> Progress:
+        """What a reader is told of the stream that is in this state."""
         known = self._readers.get(reader)
-        return (-1, 0) if known is None else (known.subscription, known.sent)
+        subscription, sent = (-1, 0) if known is None else (known.subscription, known.sent)
+        return Progress(state, self.end, self.dropped_before, subscription, sent, self.previewed)
 
     def acknowledge(self, reader: str, boundary: int) -> None:
         """This reader needs nothing before the boundary, ever again."""

@@ -135,6 +135,8 @@ class Progress:
     subscription: int = -1
     """The asker's subscription, -1 if there is none, and how many messages it was sent."""
     sent: int = 0
+    previewed: int = 0
+    """Up to where it has published anything, be it previews."""
 
 
 @dataclass(frozen=True, slots=True)

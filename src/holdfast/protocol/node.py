@@ -41,7 +41,6 @@ from holdfast.protocol.messages import (
     Item,
     Message,
     Preview,
-    Progress,
     Recalculate,
     RecDone,
     Send,
@@ -535,8 +534,5 @@ class Node:
             if name in heartbeat.acks:
                 line.acknowledge(asker, heartbeat.acks[name])
             if asker in self.place.readers[name]:
-                state = self.stream_state(name)
-                streams[name] = Progress(
-                    state, line.end, line.dropped_before, *line.subscription(asker)
-                )
+                streams[name] = line.progress(asker, self.stream_state(name))
         return Send(asker, Vitals(streams))

@@ -16,7 +16,6 @@ from holdfast.protocol.line import Line, Retention
 from holdfast.protocol.messages import (
     Heartbeat,
     Message,
-    Progress,
     Send,
     Subscribe,
     Unsubscribe,
@@ -120,9 +119,6 @@ class Source:
             case Heartbeat():
                 if self.stream in message.acks:
                     self.line.acknowledge(sender, message.acks[self.stream])
-                subscription, sent = self.line.subscription(sender)
-                progress = Progress(
-                    State.STABLE, self.line.end, self.line.dropped_before, subscription, sent
-                )
+                progress = self.line.progress(sender, State.STABLE)
                 return [Send(sender, Vitals({self.stream: progress}))]
         return []

@@ -9,7 +9,6 @@ from typing import Any, Final
 from holdfast.protocol.line import Line
 from holdfast.protocol.messages import (
     Heartbeat,
-    Progress,
     Send,
     Subscribe,
     Unsubscribe,
@@ -131,8 +130,7 @@ class TwinParty:
         if line.stream in heartbeat.acks:
             line.acknowledge(reader, heartbeat.acks[line.stream])
         state = self.twin.state(self.process.now)
-        progress = Progress(state, line.end, line.dropped_before, *line.subscription(reader))
-        return Send(reader, Vitals({line.stream: progress}))
+        return Send(reader, Vitals({line.stream: line.progress(reader, state)}))
 
     def crash(self) -> None:
         self.process.kill()
