@@ -72,10 +72,10 @@ class Upstream:
                 sends = self.lines[name, stream].subscribe("n", message)
             case Unsubscribe(stream):
                 self.lines[name, stream].unsubscribe("n", message)
-            case Heartbeat(acks):
+            case Heartbeat(acks, sent):
                 for stream, ack in acks.items():
                     self.lines[name, stream].acknowledge("n", ack)
-                sends = [Send("n", Vitals(self.vitals(name)))]
+                sends = [Send("n", Vitals(self.vitals(name), sent))]
         return [(name, send) for send in sends]
 
     def vitals(self, name: str) -> dict[str, Progress]:

@@ -43,7 +43,7 @@ def test_a_replica_gets_one_beat_with_the_acks_of_its_own_streams() -> None:
         Send("b", Heartbeat({"s": 3, "t": 4})),
         Send("c", Heartbeat({"t": 4})),
     ]
-    assert monitor.wake(PERIOD, {"t": 6})[0] == Send("a", Heartbeat({}))
+    assert monitor.wake(PERIOD, {"t": 6})[0] == Send("a", Heartbeat({}, PERIOD))
 
 
 def test_nobody_is_trusted_before_the_first_answer() -> None:

@@ -105,7 +105,7 @@ class World:
 
     def arrive(self, name: str, what: Send | Progress) -> None:
         if isinstance(what, Progress):
-            self.send(self.intake.check(name, what, self.now))
+            self.send(self.intake.check(name, what, self.now, self.now))
         elif isinstance(what.message, Feed):
             news, sends = self.intake.take(name, what.message, self.now)
             self.news += news
@@ -185,7 +185,7 @@ def test_a_lost_request_to_calculate_again_is_repeated() -> None:
         _, sends = intake.take(name, feed, 2)
     asked = [send for send in sends if isinstance(send.message, Recalculate)]
     assert sorted(send.to for send in asked) == sorted(NAMES)
-    again = intake.check("y", Progress(State.STABLE, 10, 0, numbers["y"], 1), 3)
+    again = intake.check("y", Progress(State.STABLE, 10, 0, numbers["y"], 1), 3, 3)
     assert [send.message for send in again] == [asked[0].message]
 
 
@@ -237,17 +237,17 @@ def test_a_replica_that_tells_many_stories_fills_no_memory(policy: str) -> None:
 def test_one_liar_sends_nobody_far_ahead(hasty: bool) -> None:
     intake = VoteIntake("s", GATES["vote"], NAMES, size=SIZE, grace=GRACE, enough=3)
     states = dict.fromkeys(NAMES, State.STABLE)
-    intake.check("x", Progress(State.STABLE, 10, 10**15), 1)
+    intake.check("x", Progress(State.STABLE, 10, 10**15), 1, 1)
     assert intake.gap(states, hasty=hasty) is None
     for name in ("w", "y", "z"):
-        intake.check(name, Progress(State.STABLE, 200, 100), 1)
+        intake.check(name, Progress(State.STABLE, 200, 100), 1, 1)
     assert intake.gap(states, hasty=hasty) == 100
     intake.jump(100)
     assert intake.gap(states, hasty=hasty) is None
 
 
 def test_vitals_of_strangers_are_left() -> None:
-    assert make().check("nobody", Progress(State.STABLE, 10), 0) == []
+    assert make().check("nobody", Progress(State.STABLE, 10), 0, 0) == []
 
 
 def test_the_newest_agreed_bucket_stands_for_those_before_it() -> None:

@@ -80,7 +80,7 @@ class Client:
         look_around = False
         if isinstance(message, Vitals) and stream in message.streams:
             look_around = self.monitor.take(sender, message)
-            sends += self.intake.check(sender, message.streams[stream], now)
+            sends += self.intake.check(sender, message.streams[stream], message.sent, now)
         elif isinstance(message, Feed) and message.stream == stream:
             news, sends = self.intake.take(sender, message, now)
             shown = [each for item in news for each in self._show(item)]

@@ -50,8 +50,9 @@ class Intake(Protocol):
     def take(self, replica: str, feed: Feed, now: int) -> tuple[list[Item], list[Send]]:
         """What of a feed is news, and what to say."""
 
-    def check(self, replica: str, progress: Progress, now: int) -> list[Send]:
-        """The replica says what it has sent: subscribe anew if some of it was lost."""
+    def check(self, replica: str, progress: Progress, beat: int, now: int) -> list[Send]:
+        """The replica says, asked by a heartbeat at `beat`, what it has sent: subscribe anew if
+        some of it was lost."""
 
     def pause(self) -> list[Send]:
         """Stop reading: there is no room."""
@@ -72,8 +73,6 @@ OVERTAKEN: Final = 256
 """So many messages may overtake one before it is taken for lost."""
 LOST: Final = 4
 """When so many have overtaken one that a reader waits for, it asks again at once."""
-MOST_PATIENT: Final = 4
-"""So many times as long as usual an answer is waited for, if shorter times did not do."""
 
 
 @dataclass(slots=True)
@@ -84,7 +83,7 @@ class Subscription:
     asked: int
     """When it was asked for."""
     grace: int
-    """How long it may take to show before it is taken for lost."""
+    """A heartbeat sent so much later does not overtake it."""
     expected: int = 0
     """The number of the next message."""
     due: int = 0
@@ -106,20 +105,13 @@ class Subscription:
             self.expected += 1
             yield from following.items
 
-    def is_lost(self, progress: Progress, now: int) -> bool:
+    def is_lost(self, progress: Progress, beat: int) -> bool:
         """Whether the replica's word shows that a message was lost, theirs or ours."""
         if progress.subscription != self.number:
-            return now >= self.asked + self.grace
+            return beat >= self.asked + self.grace
         missing = self.expected < self.due
         self.due = progress.sent
         return missing
-
-    @staticmethod
-    def after(before: Subscription | None, number: int, now: int, usual: int) -> Subscription:
-        """The one to try next; on a slow link it is given more and more time."""
-        if before is None or before.expected:
-            return Subscription(number, now, usual)
-        return Subscription(number, now, min(2 * before.grace, MOST_PATIENT * usual))
 
 
 class SwitchIntake:
@@ -128,7 +120,7 @@ class SwitchIntake:
     def __init__(
         self, stream: str, replicas: Sequence[str], *, grace: int, position: int = 0
     ) -> None:
-        """`grace`: how long a subscription may take to show before it is taken for lost."""
+        """`grace`: a heartbeat sent so much later than a subscription does not overtake it."""
         self.stream = stream
         self.grace = grace
         self.replicas = tuple(replicas)
@@ -207,8 +199,7 @@ class SwitchIntake:
     def _subscribe(self, name: str, now: int) -> Send:
         # Numbers should grow over a restart too, so they are times; `check` mends it if not.
         self._latest = max(self._latest + 1, now)
-        before = self._subscriptions.get(name)
-        self._subscriptions[name] = Subscription.after(before, self._latest, now, self.grace)
+        self._subscriptions[name] = Subscription(self._latest, now, self.grace)
         previews = name == self.choice.current
         ask = Subscribe(self.stream, self._latest, self.position, self.shown, previews)
         return Send(name, ask)
@@ -225,7 +216,7 @@ class SwitchIntake:
         """Read again, from `read_on` on."""
         self.is_paused = False
 
-    def check(self, replica: str, progress: Progress, now: int) -> list[Send]:
+    def check(self, replica: str, progress: Progress, beat: int, now: int) -> list[Send]:
         if replica not in self.replicas:
             return []
         self._done.discard(replica)
@@ -233,7 +224,7 @@ class SwitchIntake:
         self._latest = max(self._latest, progress.subscription)
         self._compare(replica, progress, now)
         subscription = self._subscriptions.get(replica)
-        if subscription is None or not subscription.is_lost(progress, now):
+        if subscription is None or not subscription.is_lost(progress, beat):
             return []
         self._failed_us[replica] = now
         return [self._subscribe(replica, now)]

@@ -141,16 +141,19 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """Are you there? `acks`: up to which boundary of each stream the asker needs nothing more."""
+    """Are you there? `acks`: up to which boundary of each stream the asker needs nothing more.
+    `sent`: when, by the asker's clock."""
 
     acks: Mapping[str, int]
+    sent: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Vitals:
-    """The answer to a heartbeat."""
+    """The answer to the heartbeat that was `sent` then."""
 
     streams: Mapping[str, Progress]
+    sent: int = 0
 
 
 @dataclass(frozen=True, slots=True)

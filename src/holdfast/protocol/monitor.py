@@ -62,7 +62,7 @@ class Monitor:
                 self._note(name, {})
             self._unanswered[name] += 1
             published = {s: ack for s, ack in acks.items() if name in self._progress.get(s, ())}
-            beats.append(Send(name, Heartbeat(published)))
+            beats.append(Send(name, Heartbeat(published, now)))
         return beats
 
     def take(self, sender: str, vitals: Vitals) -> bool:

@@ -331,7 +331,7 @@ class Node:
         commands: list[Command] = []
         for stream, progress in vitals.streams.items():
             if stream in self.intakes:
-                commands += self.intakes[stream].check(sender, progress, now)
+                commands += self.intakes[stream].check(sender, progress, vitals.sent, now)
         if changed:
             commands += self._read_on(now)
         return commands
@@ -535,4 +535,4 @@ class Node:
                 line.acknowledge(asker, heartbeat.acks[name])
             if asker in self.place.readers[name]:
                 streams[name] = line.progress(asker, self.stream_state(name))
-        return Send(asker, Vitals(streams))
+        return Send(asker, Vitals(streams, heartbeat.sent))

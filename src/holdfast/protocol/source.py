@@ -120,5 +120,5 @@ class Source:
                 if self.stream in message.acks:
                     self.line.acknowledge(sender, message.acks[self.stream])
                 progress = self.line.progress(sender, State.STABLE)
-                return [Send(sender, Vitals({self.stream: progress}))]
+                return [Send(sender, Vitals({self.stream: progress}, message.sent))]
         return []

@@ -84,9 +84,9 @@ class VoteIntake:
         grace: int,
         enough: int = 1,
     ) -> None:
-        """`size`: of the stream's buckets. `grace`: how long a subscription may take to show before
-        it is taken for lost. `enough`: so many replicas have to keep a bucket for the gate to
-        release it."""
+        """`size`: of the stream's buckets. `grace`: a heartbeat sent so much later than a
+        subscription does not overtake it. `enough`: so many replicas have to keep a bucket for the
+        gate to release it."""
         self.stream = stream
         self.gate = make(0)
         self.size = size
@@ -150,7 +150,7 @@ class VoteIntake:
         source.bucket = max(source.bucket, self.gate.wants(name).start)
         self._latest = max(self._latest + 1, now)
         source.is_full = False
-        source.subscription = Subscription.after(source.subscription, self._latest, now, self.grace)
+        source.subscription = Subscription(self._latest, now, self.grace)
         place = source.bucket * self.size
         return Send(name, Subscribe(self.stream, self._latest, place, place, previews=False))
 
@@ -158,7 +158,7 @@ class VoteIntake:
         left, self._sources[name].subscription = self._sources[name].subscription, None
         return [] if left is None else [Send(name, Unsubscribe(self.stream, left.number))]
 
-    def check(self, replica: str, progress: Progress, now: int) -> list[Send]:
+    def check(self, replica: str, progress: Progress, beat: int, now: int) -> list[Send]:
         source = self._sources.get(replica)
         if source is None:
             return []
@@ -169,7 +169,7 @@ class VoteIntake:
         subscription = source.subscription
         if subscription is None:
             return [self._subscribe(replica, now), *sends] if sends and not self.is_paused else []
-        if not subscription.is_lost(progress, now):
+        if not subscription.is_lost(progress, beat):
             return sends
         return [*sends, self._subscribe(replica, now)]
 

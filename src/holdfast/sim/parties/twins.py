@@ -130,7 +130,7 @@ class TwinParty:
         if line.stream in heartbeat.acks:
             line.acknowledge(reader, heartbeat.acks[line.stream])
         state = self.twin.state(self.process.now)
-        return Send(reader, Vitals({line.stream: line.progress(reader, state)}))
+        return Send(reader, Vitals({line.stream: line.progress(reader, state)}, heartbeat.sent))
 
     def crash(self) -> None:
         self.process.kill()
