@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from hashlib import blake2b, sha256
+from itertools import groupby
 from typing import Any, NamedTuple
 
 __all__ = ["Id", "Kind", "Row", "Segment", "bucket_of", "digest", "identify", "shard_of"]
@@ -61,6 +62,20 @@ class Segment:
         if boundary <= self.start:
             return self
         return Segment(boundary, self.end, tuple(r for r in self.rows if r.stime >= boundary))
+
+    def by_bucket(self, size: int) -> list[Segment]:
+        """The same in pieces: each bucket that has rows, and all that have none between two."""
+        pieces: list[Segment] = []
+        start = self.start
+        for bucket, rows in groupby(self.rows, lambda row: bucket_of(row.stime, size)):
+            first, end = max(bucket * size, self.start), min((bucket + 1) * size, self.end)
+            if start < first:
+                pieces.append(Segment(start, first, ()))
+            pieces.append(Segment(first, end, tuple(rows)))
+            start = end
+        if start < self.end:
+            pieces.append(Segment(start, self.end, ()))
+        return pieces
 
 
 def bucket_of(stime: int, size: int) -> int:

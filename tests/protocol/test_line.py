@@ -291,12 +291,15 @@ def test_stale_subscriptions_are_ignored() -> None:
     assert join(line, after=20, number=6) == "S20-30 R"
 
 
-def test_strangers_are_not_served() -> None:
+def test_guests_are_served_but_hold_nothing() -> None:
     line = make("r")
     line.publish(piece(0, 10))
-    assert join(line, "stranger") == ""
-    line.acknowledge("stranger", 10)
-    assert line.dropped_before == 0
+    assert join(line, "guest") == "S0-10 R"
+    line.acknowledge("guest", 5)
+    line.acknowledge("r", 10)
+    assert line.dropped_before == 10
+    line.leave("guest")
+    assert line.publish(piece(10, 20)) == []
 
 
 def test_messages_of_a_subscription_are_numbered_from_0() -> None:

@@ -139,7 +139,7 @@ def test_while_the_base_catches_up_the_node_is_stabilizing_and_the_fork_goes_on(
     rig.publish("a", 1300)
     rig.finish()
     [work] = rig.waiting
-    assert (work.tentative, work.bucket.number) == (True, 12)
+    assert (work.tentative, work.stretch.first) == (True, 12)
     rig.finish()
     rig.auto = True
     rig.finish()

@@ -156,11 +156,26 @@ def test_after_a_restart_the_stream_is_the_same_and_goes_on(seed: int, ordered: 
     ]
 
 
+def publish(source: Source, *ends: int) -> None:
+    """A reading for each interval that ends at one of these times."""
+    for end in ends:
+        source.record("k", end, end - 10)
+        for command in source.wake(end):
+            source.persisted(command.entry)
+
+
+def test_a_silent_source_is_never_full() -> None:
+    source = make(retain=20)
+    for now in range(10, 1000, 10):
+        [command] = source.wake(now)
+        source.persisted(command.entry)
+    assert not source.line.is_full
+    assert len(source.line.segments) == 1
+
+
 def test_a_full_source_refuses_and_logs_none_of_it() -> None:
     source = make(retain=20)
-    for now in (10, 20):
-        for command in source.wake(now):
-            source.persisted(command.entry)
+    publish(source, 10, 20)
     assert source.line.is_full
     assert source.record("k", "refused", 25) == []
     assert (source.refused, source.wake(30), source.next_wake) == (1, [], math.inf)
@@ -174,6 +189,7 @@ def test_a_full_source_refuses_and_logs_none_of_it() -> None:
 
 def test_what_was_taken_in_before_it_was_full_is_logged_later() -> None:
     source = make(retain=20)
+    source.record("k", "first", 0)
     [first] = source.wake(20)
     source.record("k", "early", 22)
     source.persisted(first.entry)
@@ -185,9 +201,7 @@ def test_what_was_taken_in_before_it_was_full_is_logged_later() -> None:
 
 def test_a_source_says_how_far_it_is_and_takes_acknowledgements() -> None:
     source = make()
-    for now in (10, 20):
-        for command in source.wake(now):
-            source.persisted(command.entry)
+    publish(source, 10, 20)
     source.receive("r", Subscribe("s", 7, 0, 0))
     [answer] = source.receive("r", Heartbeat({"s": 10, "other": 50}))
     assert isinstance(answer.message, Vitals)

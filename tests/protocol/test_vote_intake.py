@@ -303,7 +303,7 @@ def test_nothing_tentative_is_asked_for() -> None:
         assert not send.message.previews
 
 
-@pytest.mark.parametrize("piece", [Segment(0, 5, ()), Segment(5, 15, ()), Segment(0, 20, ())])
+@pytest.mark.parametrize("piece", [Segment(0, 5, ()), Segment(5, 15, ())])
 def test_what_is_not_one_bucket_is_left(piece: Segment) -> None:
     intake = make("first")
     [number] = [
@@ -314,6 +314,23 @@ def test_what_is_not_one_bucket_is_left(piece: Segment) -> None:
     news, _ = intake.take("w", Feed("s", number, 0, (Stable(piece), Again(piece, 1))), 1)
     assert news == []
     assert intake.held == 0
+
+
+def test_a_long_silence_is_read_a_part_at_a_time() -> None:
+    intake, ready = make("first"), dict.fromkeys(NAMES, State.STABLE)
+    sends = intake.read_on(ready, {}, 0)
+    end, asked = 2_000 * SIZE, 0
+    while intake.position < end:
+        [number, place] = next(
+            (send.message.subscription, send.message.after)
+            for send in sends
+            if send.to == "w" and isinstance(send.message, Subscribe)
+        )
+        assert place == intake.position
+        silence = Stable(Segment(place, end, ()))
+        _, sends = intake.take("w", Feed("s", number, 0, (silence,)), 1)
+        asked += 1
+    assert asked == 4
 
 
 @pytest.mark.parametrize("policy", ["first", "latest"])

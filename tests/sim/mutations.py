@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.protocol.gates.order import Order
+from holdfast.protocol.gates.order import Order, Stretch
 from holdfast.protocol.gates.sample import Sample
 from holdfast.protocol.gates.vote import Vote
 from holdfast.protocol.gates.vote_latest import VoteLatest
@@ -109,8 +109,8 @@ def acks_before_saved(patch: Patch) -> None:
     """Acknowledge what was processed, and forget it, though the stage may lose it again."""
     done = Order.base_done
 
-    def base_done(self: Order) -> None:
-        done(self)
+    def base_done(self: Order, stretch: Stretch) -> None:
+        done(self, stretch)
         self.forget(self.base)
 
     patch.setattr(Order, "base_done", base_done)

@@ -51,12 +51,15 @@ class Client:
         missed: int = 3,
         tentative: bool = True,
         may_skip: bool = False,
+        position: int = 0,
     ) -> None:
-        """`may_skip`: go on without what no replica that can be reached keeps any more; else wait
-        for the others."""
+        """`position`: what is before this has been read. `may_skip`: go on without what no replica
+        that can be reached keeps any more; else wait for the others."""
         self.tentative = tentative
         self.may_skip = may_skip
-        self.intake = SwitchIntake(stream, replicas, grace=heartbeat * (missed + 2))
+        self.intake = SwitchIntake(
+            stream, replicas, grace=heartbeat * (missed + 2), position=position
+        )
         self.monitor = Monitor({stream: replicas}, period=heartbeat, missed=missed)
         self.gaps: list[tuple[int, int]] = []
         """Pieces that no replica keeps any more."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.protocol.gates.order import Bucket
+from holdfast.protocol.gates.order import Stretch
 from holdfast.protocol.messages import Recalculate, Send, StateReply
 
 __all__ = [
@@ -24,9 +24,9 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Work:
-    """Process this bucket with the base or the fork, then call `finished`."""
+    """Process this with the base or the fork, then call `finished`."""
 
-    bucket: Bucket
+    stretch: Stretch
     tentative: bool
 
 

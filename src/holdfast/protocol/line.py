@@ -84,7 +84,7 @@ class Line:
         spool: Spool | None = None,
     ) -> None:
         """`readers`: all replicas and clients downstream; nothing is dropped before all of them
-        have acknowledged it, unless the retention says so."""
+        have acknowledged it, unless the retention says so. Others may read, but hold nothing."""
         self.stream = stream
         self.end = start
         """The stable boundary."""
@@ -106,11 +106,11 @@ class Line:
     @property
     def is_full(self) -> bool:
         """Whether the replica has to wait for readers before it publishes more."""
-        return (
-            not self.retention.convergent
-            and self.end - max(self.dropped_before, min(self._acks.values(), default=self.end))
-            >= self.retention.span
-        )
+        oldest = self.segments.first_rows
+        if self.retention.convergent or oldest is None:
+            return False
+        unread = max(oldest, min(self._acks.values(), default=self.end))
+        return self.end - unread >= self.retention.span
 
     def publish(self, segment: Segment) -> list[Send]:
         """Append to the stable line; what it has already is dropped."""
@@ -158,7 +158,7 @@ class Line:
 
     def subscribe(self, reader: str, asked: Subscribe) -> list[Send]:
         known = self._readers.get(reader)
-        if reader not in self._acks or (known and known.subscription >= asked.subscription):
+        if known and known.subscription >= asked.subscription:
             return []
         self._readers[reader] = _Reader(
             asked.subscription,
@@ -174,6 +174,10 @@ class Line:
         known = self._readers.get(reader)
         if known is not None and known.subscription == asked.subscription:
             del self._readers[reader]
+
+    def leave(self, reader: str) -> None:
+        """It is gone; it may come again."""
+        self._readers.pop(reader, None)
 
     def progress(self, reader: str, state: State) -> Progress:
         """What a reader is told of the stream that is in this state."""

@@ -271,27 +271,33 @@ class Node:
             return []
         self._look_at_the_clock(now)
         self.working = None
-        bucket = work.bucket
+        stretch = work.stretch
         commands: list[Command] = []
         if work.tentative:
-            self.gate.fork_done()
+            self.gate.fork_done(stretch)
         else:
-            self.gate.base_done()
+            self.gate.base_done(stretch)
             if self.is_tentative:
                 self._corrected_at = now
         for name, line in self.lines.items():
-            segment = Segment(bucket.start, bucket.end, tuple(outputs[name]))
+            segment = Segment(stretch.start, stretch.end, tuple(outputs[name]))
             if not work.tentative:
-                if not self.is_lost and bucket.start >= self.consistent_from:
-                    commands += line.publish(segment)
+                for piece in self._publishable(segment):
+                    commands += line.publish(piece)
             elif self.stream_state(name) is not State.FAILURE:
                 commands += line.preview(segment)
         return commands + self._go_on(now)
 
+    def _publishable(self, segment: Segment) -> list[Segment]:
+        """What of it is right, bucket by bucket, for that is how readers compare replicas."""
+        if segment.end <= self.consistent_from:
+            return []
+        return segment.after(self.consistent_from).by_bucket(self.gate.size)
+
     def rerun(self, rerun: Rerun, rows: Sequence[Row]) -> list[Command]:
-        """A bucket has been calculated again: these are its rows."""
-        start = rerun.asked.start
-        segment = Segment(start, start + self.gate.size, tuple(rows))
+        """A bucket has been calculated again: its rows are among these."""
+        start, end = rerun.asked.start, rerun.asked.start + self.gate.size
+        segment = Segment(start, end, tuple(row for row in rows if start <= row.stime < end))
         again = Again(segment, rerun.asked.attempt)
         return [*self.lines[rerun.asked.stream].repeat(rerun.reader, again)]
 
@@ -413,9 +419,15 @@ class Node:
         return []
 
     def _work(self, *, tentative: bool) -> Work:
-        bucket = self.gate.next_preview() if tentative else self.gate.next_stable()
-        assert bucket is not None
-        self.working = Work(bucket, tentative)
+        if tentative:
+            stretch = self.gate.next_preview(
+                self._now, self._is_correcting, hopeful=self.settings.beside
+            )
+        else:
+            complete = self.gate.next_stable(self.settings.most)
+            assert complete is not None
+            stretch = complete
+        self.working = Work(stretch, tentative)
         return self.working
 
     def _ask_to_redo(self, now: int) -> list[Command]:
@@ -468,7 +480,9 @@ class Node:
             self.working = None
         self.gate.jump(bucket, now)
         boundary = bucket * self.gate.size
-        self.consistent_from = boundary + math.ceil(self.place.span)
+        self.consistent_from = (
+            boundary + math.ceil(self.place.span / self.gate.size) * self.gate.size
+        )
         for line in self.lines.values():
             line.skip(self.consistent_from)
         self._jump_inputs(boundary, now)
@@ -500,15 +514,30 @@ class Node:
         if not self._asks or reply.number < self._since:
             # Of an earlier life, perhaps: what follows that state may be kept no longer.
             return []
+        self.resume(reply.bucket, reply.consistent_from, reply.lines, now)
+        return [Install(reply.bucket, reply.state), *self._read_on(now)]
+
+    def resume(
+        self,
+        bucket: int,
+        consistent_from: int,
+        lines: Mapping[str, Sequence[Segment]],
+        now: int,
+    ) -> None:
+        """Go on from the state before this bucket, with what has been published until then."""
         self._asks = False
         self.is_lost = False
-        self.gate.jump(reply.bucket, now)
-        self.consistent_from = reply.consistent_from
-        boundary = reply.bucket * self.gate.size
+        self.gate.jump(bucket, now)
+        self.consistent_from = consistent_from
+        boundary = bucket * self.gate.size
         for name, line in self.lines.items():
-            line.restore(reply.lines.get(name, ()), boundary)
+            line.restore(lines.get(name, ()), boundary)
         self._jump_inputs(boundary, now)
-        return [Install(reply.bucket, reply.state), *self._read_on(now)]
+
+    def left(self, reader: str) -> None:
+        """A reader's link is gone; it may come again."""
+        for line in self.lines.values():
+            line.leave(reader)
 
     def _return_when_consistent(self) -> None:
         if self._asks or self.gate.backlog or self.working:
@@ -533,6 +562,6 @@ class Node:
         for name, line in self.lines.items():
             if name in heartbeat.acks:
                 line.acknowledge(asker, heartbeat.acks[name])
-            if asker in self.place.readers[name]:
+            if name in heartbeat.acks or asker in self.place.readers[name]:
                 streams[name] = line.progress(asker, self.stream_state(name))
         return Send(asker, Vitals(streams, heartbeat.sent))

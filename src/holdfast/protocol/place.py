@@ -27,6 +27,8 @@ class Settings:
     """After failing for so long, a replica that is well again is first read in the background."""
     lag: int = 3
     """With more complete buckets than this waiting, a replica does not call itself stable."""
+    most: int = 1
+    """So many complete buckets with rows are processed at once."""
     beside: bool = True
     """Whether corrections are made while the fork goes on; else replicas take turns."""
     retry: int = 200_000

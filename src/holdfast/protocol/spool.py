@@ -61,7 +61,17 @@ class Spool:
         """Where the oldest segment begins; None without any."""
         return self._kept[0].start if self._kept else None
 
+    @property
+    def first_rows(self) -> int | None:
+        """Where the oldest segment begins that has rows; None without any."""
+        return next((kept.start for kept in self._kept if kept.rows != ()), None)
+
     def append(self, segment: Segment) -> None:
+        last = self._kept[-1] if self._kept else None
+        if last is not None and last.rows == segment.rows == () and last.end == segment.start:
+            # So long silence costs nothing.
+            last.end = segment.end
+            return
         self._kept.append(_Kept(self._next, segment.start, segment.end, segment.rows))
         self._next += 1
         if self._shelf is None or self._in_memory is None or len(self._kept) <= self._in_memory:

@@ -7,7 +7,7 @@ a bucket goes through; the rows wait here. Nothing tentative passes.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -183,7 +183,7 @@ class VoteIntake:
             return [], []
         news: list[Item] = []
         sends: list[Send] = []
-        for item in subscription.take(feed):
+        for item in self._by_bucket(source, subscription.take(feed)):
             if isinstance(item, Gap):
                 source.bucket = max(source.bucket, -(-item.start // self.size))
                 if isinstance(self.gate, Sample):
@@ -203,6 +203,24 @@ class VoteIntake:
         if news or sends or isinstance(self.gate, Sample):
             sends += self.read_on(dict.fromkeys(self._sources, State.STABLE), {}, now)
         return news, sends
+
+    def _by_bucket(self, source: _Source, items: Iterable[Item]) -> Iterator[Item]:
+        """The items, with a stable segment for each bucket that there is room for, also for those
+        without rows."""
+        for item in items:
+            if not isinstance(item, Stable):
+                yield item
+                continue
+            segment = item.segment.after(min(source.bucket * self.size, item.segment.end))
+            limit = min(segment.end, segment.start + MANY * self.size)
+            for start in range(segment.start, limit, self.size):
+                end = min(start + self.size, segment.end)
+                rows = tuple(row for row in segment.rows if start <= row.stime < end)
+                yield Stable(Segment(start, end, rows))
+                if source.is_full:
+                    break
+            # The rest is asked for again.
+            source.is_full |= limit < segment.end
 
     def _take_copy(self, replica: str, item: Stable | Again) -> tuple[list[Item], list[Send]]:
         segment = item.segment

@@ -59,8 +59,9 @@ class Notes:
 
     def _tell_command(self, name: str, command: Command) -> None:
         match command:
-            case Work(bucket, tentative):
-                what = f"{'fork' if tentative else 'base'} processes bucket {bucket.number}"
+            case Work(stretch, tentative):
+                buckets = f"buckets {stretch.first} to {stretch.stop - 1}"
+                what = f"{'fork' if tentative else 'base'} processes {buckets}"
             case Send(to, Subscribe() as asked):
                 what = f"reads {asked.stream} of {to} from {asked.after / 1e6:.1f} s on"
                 what += "" if asked.previews else ", for corrections"

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from holdfast.errors import InvalidArgumentError
-from holdfast.protocol.gates.order import Bucket, Delays, Order, Variant
+from holdfast.protocol.gates.order import Delays, Order, Stretch, Variant
 from holdfast.tuples import Row, Segment
 
 SIZE = 10
@@ -28,16 +28,25 @@ def fill(gate: Order, until: int, *, lag: int = 2, start: int = 0) -> None:
     for k in range(start // SIZE, until // SIZE):
         for stream in gate.streams:
             gate.take(stream, piece(k * SIZE, (k + 1) * SIZE), (k + 1) * SIZE + lag)
-        assert gate.next_stable() is not None
-        gate.base_done()
+        process(gate)
 
 
-def release(gate: Order) -> list[Bucket]:
+def process(gate: Order) -> Stretch:
+    stretch = gate.next_stable()
+    assert stretch is not None
+    gate.base_done(stretch)
+    return stretch
+
+
+def release(gate: Order) -> list[Stretch]:
     released = []
-    while (bucket := gate.next_stable()) is not None:
-        released.append(bucket)
-        gate.base_done()
+    while gate.backlog:
+        released.append(process(gate))
     return released
+
+
+def preview(gate: Order, now: int = 0) -> Stretch:
+    return gate.next_preview(now, correcting=False)
 
 
 # Order
@@ -71,7 +80,7 @@ def test_a_row_at_the_edge_belongs_to_the_next_bucket() -> None:
     first, second = release(gate)
     assert [row.stime for row in first.rows["a"]] == [9]
     assert [row.stime for row in second.rows["a"]] == [10, 19]
-    assert (second.number, second.start, second.end) == (1, 10, 20)
+    assert (second.first, second.start, second.end) == (1, 10, 20)
 
 
 @pytest.mark.parametrize("seed", range(50))
@@ -91,7 +100,7 @@ def arrive(inputs: dict[str, list[Row]], random: Random) -> str:
     """What is released if the streams come in pieces of any size, in turns of any order."""
     gate = make(*inputs)
     places = dict.fromkeys(inputs, 0)
-    released: list[Bucket] = []
+    released: list[Stretch] = []
     while any(place < 60 for place in places.values()):
         stream = random.choice([name for name, place in places.items() if place < 60])
         start = places[stream]
@@ -99,7 +108,7 @@ def arrive(inputs: dict[str, list[Row]], random: Random) -> str:
         rows = tuple(row for row in inputs[stream] if start <= row.stime < end)
         gate.take(stream, Segment(start, end, rows), 0)
         released += release(gate)
-    assert [bucket.number for bucket in released] == list(range(6))
+    assert [bucket.first for bucket in released] == list(range(6))
     return repr(released)
 
 
@@ -204,7 +213,7 @@ def test_what_is_complete_is_never_due() -> None:
     assert gate.due(correcting=False) == math.inf
     gate.take("a", piece(110, 120), 121)
     assert gate.due(correcting=False) == math.inf
-    gate.base_done()
+    process(gate)
     assert gate.due(correcting=False) == 171
 
 
@@ -212,8 +221,7 @@ def fork_at(gate: Order, until: int = 110) -> None:
     """Stream b is missing; the gate has begun to preview."""
     fill(gate, 100)
     gate.take("a", piece(100, until, 105), until + 1)
-    gate.next_preview()
-    gate.fork_done()
+    gate.fork_done(preview(gate))
 
 
 @pytest.mark.parametrize(
@@ -278,7 +286,7 @@ def test_a_preview_has_what_there_is() -> None:
     fill(gate, 100)
     gate.take("a", piece(100, 110, 101, 108), 111)
     gate.preview("b", piece(100, 110, 103), 111)
-    bucket = gate.next_preview()
+    bucket = preview(gate)
     assert {s: [r.stime for r in rows] for s, rows in bucket.rows.items()} == {
         "a": [101, 108],
         "b": [103],
@@ -292,7 +300,7 @@ def test_a_stable_part_of_a_bucket_is_filled_up_with_previews() -> None:
     fill(gate, 100)
     gate.preview("a", piece(100, 110, 102, 107, value="guess"), 111)
     gate.take("a", piece(100, 105, 103, value="right"), 112)
-    bucket = gate.next_preview()
+    bucket = preview(gate)
     assert [(r.stime, r.value) for r in bucket.rows["a"]] == [(103, "right"), (107, "guess")]
 
 
@@ -300,7 +308,7 @@ def test_later_previews_take_the_place_of_earlier_ones() -> None:
     gate = make("a", "b", max_delay=50)
     gate.preview("a", piece(0, 10, 1, 5, value="old"), 1)
     gate.preview("a", piece(5, 12, 6, 11, value="new"), 2)
-    bucket = gate.next_preview()
+    bucket = preview(gate)
     assert [(r.stime, r.value) for r in bucket.rows["a"]] == [(1, "old"), (6, "new")]
 
 
@@ -325,14 +333,13 @@ def test_previews_of_what_is_stable_are_left() -> None:
 def test_base_and_fork_go_their_own_ways_and_meet() -> None:
     gate = make(max_delay=50)
     fill(gate, 100)
-    gate.take("a", piece(100, 140), 141)
+    gate.take("a", piece(100, 140, 105, 115, 125), 141)
     for _ in range(3):
-        gate.next_preview()
-        gate.fork_done()
+        gate.fork_done(preview(gate))
     assert (gate.base, gate.fork, gate.backlog) == (10, 13, 0)
     gate.take("b", piece(100, 130), 150)
     assert (gate.complete, gate.backlog) == (13, 3)
-    assert [bucket.number for bucket in release(gate)] == [10, 11, 12]
+    assert [bucket.first for bucket in release(gate)] == [10, 11, 12]
     gate.join()
     assert gate.fork is None
     assert gate.due(correcting=False) < math.inf
@@ -352,7 +359,7 @@ def test_rows_are_kept_until_they_are_safe() -> None:
     gate.forget(3)
     assert (gate.buffered, gate.kept) == (3, 7)
     gate.rewind(8)
-    assert [bucket.number for bucket in release(gate)] == [8, 9]
+    assert [bucket.first for bucket in release(gate)] == [8, 9]
     gate.forget(10)
     assert gate.buffered == 0
 
@@ -362,10 +369,48 @@ def test_what_was_lost_is_released_again_as_it_was() -> None:
     for stream in gate.streams:
         gate.take(stream, piece(0, 50, 1, 22, 35), 50)
     before = release(gate)
+    assert [(each.first, each.stop) for each in before] == [(0, 2), (2, 3), (3, 5)]
     gate.forget(2)
     gate.rewind(2)
     assert (gate.base, gate.fork) == (2, None)
-    assert release(gate) == before[2:]
+    assert release(gate) == before[1:]
+
+
+# Several buckets at once
+
+
+def test_buckets_without_rows_are_released_together() -> None:
+    gate = make("a")
+    gate.take("a", piece(0, 10**15, 10**15 - 1), 0)
+    assert [(each.first, each.stop) for each in release(gate)] == [(0, 10**14)]
+
+
+def test_no_more_buckets_with_rows_are_released_than_asked_for() -> None:
+    gate = Order(("a",), SIZE, Delays(), 0, sort=lambda row: -row.stime)
+    gate.take("a", piece(0, 70, 1, 3, 11, 12, 35, 55), 0)
+    stretch = gate.next_stable(3)
+    assert stretch is not None
+    assert (stretch.first, stretch.stop, stretch.start, stretch.end) == (0, 5, 0, 50)
+    assert [row.stime for row in stretch.rows["a"]] == [3, 1, 12, 11, 35], "sorted by bucket"
+    gate.base_done(stretch)
+    assert [(each.first, each.stop) for each in release(gate)] == [(5, 7)]
+
+
+def test_what_is_due_and_has_no_rows_is_previewed_at_once() -> None:
+    gate = make(max_delay=50)
+    gate.take("a", piece(0, 10**15), 100)
+    gate.take("a", piece(10**15, 10**15 + 20, 10**15 + 15), 120)
+    stretch = preview(gate, now=10**6)
+    assert (stretch.first, stretch.stop) == (0, 10**14 + 1)
+    gate.fork_done(stretch)
+    assert preview(gate, now=10**6).stop == 10**14 + 2
+
+
+def test_what_is_not_due_is_not_previewed_with_what_is() -> None:
+    gate = make(max_delay=50, failing=D)
+    for k in range(4):
+        gate.take("a", piece(k * SIZE, k * SIZE + SIZE), k * SIZE + SIZE)
+    assert preview(gate, now=70).stop == 2, "those that were reached 50 ago"
 
 
 def test_previews_go_when_the_stable_rows_come() -> None:

@@ -12,6 +12,7 @@ The gate has two cursors: `base`, the next bucket for the state that sees comple
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,7 +23,7 @@ from typing import Any, Final
 from holdfast.errors import InvalidArgumentError
 from holdfast.tuples import Row, Segment, bucket_of
 
-__all__ = ["Bucket", "Delays", "Order", "Variant"]
+__all__ = ["Delays", "Order", "Stretch", "Variant"]
 
 LAGS: Final = 64
 """So many buckets tell how long after its end a bucket is usually complete."""
@@ -74,10 +75,13 @@ class Delays:
 
 
 @dataclass(frozen=True, slots=True)
-class Bucket:
-    """What the gate releases: the rows of each stream in one bucket."""
+class Stretch:
+    """What the gate releases: the rows of each stream in the buckets from `first` to `stop`.
 
-    number: int
+    Buckets without rows cost nothing, so a stretch may be long."""
+
+    first: int
+    stop: int
     start: int
     end: int
     rows: Mapping[str, Sequence[Row]]
@@ -211,9 +215,21 @@ class Order:
         """Whatever seems missing is not to be missed before then."""
         self._not_before = max(self._not_before, until)
 
-    def next_stable(self) -> Bucket | None:
-        """The bucket that the base is to process next, if it is complete."""
-        return self._release(self.base) if self.base < self._complete else None
+    def next_stable(self, most: int = 1) -> Stretch | None:
+        """What the base is to process next, if it is complete: at most so many buckets that have
+        rows."""
+        if self.base >= self._complete:
+            return None
+        with_rows = self._with_rows(self.base, self._complete, self._rows)
+        stop = with_rows[most] if len(with_rows) > most else self._complete
+        return self._release(self.base, stop)
+
+    def _with_rows(
+        self, first: int, stop: int, *kinds: Mapping[str, Mapping[int, Any]]
+    ) -> list[int]:
+        """The buckets from `first` to `stop` that have rows."""
+        held = (buckets for kind in kinds for buckets in kind.values())
+        return sorted({number for some in held for number in some if first <= number < stop})
 
     def due(self, correcting: bool, *, hopeful: bool = True) -> float:
         """When the next preview is to be made, if nothing changes before.
@@ -222,7 +238,11 @@ class Order:
         if self.fork is None:
             # A fork begins where the base stands.
             return self._first_due(self.base) if self.base == self._complete else math.inf
-        reached = self._reached(self.fork)
+        return self._due(self.fork, correcting, hopeful)
+
+    def _due(self, number: int, correcting: bool, hopeful: bool) -> float:
+        """When the fork is to preview this bucket."""
+        reached = self._reached(number)
         if not reached:
             return math.inf
         variant = self.delays.correcting if correcting else self.delays.failing
@@ -230,8 +250,8 @@ class Order:
             return math.inf
         if variant is Variant.DELAY:
             return min(time + self.delays.of(stream) for stream, time in reached.items())
-        if hopeful and self.fork < self._complete:
-            return self._first_due(self.fork)
+        if hopeful and number < self._complete:
+            return self._first_due(number)
         if len(reached) == len(self.streams):
             return max(reached.values())
         return min(reached.values()) + self.delays.patience
@@ -253,35 +273,46 @@ class Order:
             for stream, time in reached.items()
         )
 
-    def next_preview(self) -> Bucket:
-        """What there is of the bucket that is to be previewed next; the fork begins here if there
-        is none."""
+    def next_preview(self, now: int, correcting: bool, *, hopeful: bool = True) -> Stretch:
+        """What there is of the bucket that is to be previewed next, or all that are due and have no
+        rows; the fork begins here if there is none."""
         if self.fork is None:
             self.fork = self.base
-        return self._release(self.fork)
+        first, newest = self.fork, max(self.newest, self.fork + 1)
+        with_rows = self._with_rows(first, newest, self._rows, self._previews)
+        empty = range(first, with_rows[0] if with_rows else newest)
+        # Of empty ones, later ones are due later.
+        due = bisect_left(empty, True, key=lambda each: self._due(each, correcting, hopeful) > now)
+        return self._release(first, first + max(due, 1))
 
-    def _release(self, number: int) -> Bucket:
+    def _release(self, first: int, stop: int) -> Stretch:
         rows: dict[str, Sequence[Row]] = {}
         for stream in self.streams:
-            found = self._rows[stream].get(number, [])
-            if self._stable[stream] < (number + 1) * self.size:
-                preview = self._previews[stream].get(number, ())
-                found = [*found, *(r for r in preview if r.stime >= self._stable[stream])]
-            rows[stream] = sorted(found, key=self._sort)
-        start = number * self.size
-        return Bucket(number, start, start + self.size, rows)
+            found: list[Row] = []
+            for number in self._with_rows(first, stop, {stream: self._rows[stream]}):
+                found += self._rows[stream][number]
+            stable, previews = self._stable[stream], self._previews[stream]
+            for number in self._with_rows(
+                max(first, stable // self.size), stop, {stream: previews}
+            ):
+                found += (row for row in previews[number] if row.stime >= stable)
+            rows[stream] = sorted(found, key=self._order)
+        return Stretch(first, stop, first * self.size, stop * self.size, rows)
 
-    def base_done(self) -> None:
-        """The base has processed its bucket."""
-        self.base += 1
+    def _order(self, row: Row) -> tuple[int, Any]:
+        return bucket_of(row.stime, self.size), self._sort(row)
+
+    def base_done(self, stretch: Stretch) -> None:
+        """The base has processed this."""
+        self.base = stretch.stop
         self._drop_marks()
 
-    def fork_done(self) -> None:
-        """The fork has processed its bucket, and nobody else needs what was previewed of it."""
-        assert self.fork is not None
+    def fork_done(self, stretch: Stretch) -> None:
+        """The fork has processed this, and nobody else needs what was previewed of it."""
         for previews in self._previews.values():
-            previews.pop(self.fork, None)
-        self.fork += 1
+            for number in [each for each in previews if each < stretch.stop]:
+                del previews[number]
+        self.fork = stretch.stop
 
     def join(self) -> None:
         """The base has caught up: there is no fork any more."""

@@ -18,7 +18,7 @@ from holdfast.protocol.commands import (
     Work,
 )
 from holdfast.protocol.diagram import StagePlan
-from holdfast.protocol.gates.order import Bucket
+from holdfast.protocol.gates.order import Stretch
 from holdfast.protocol.messages import Message, Send
 from holdfast.protocol.node import Node
 from holdfast.sim.network import Network
@@ -79,7 +79,7 @@ class NodeParty:
         self.node = self._make(self.process.now, lost)
         self.base = Stage(self.plan)
         self.fork: Stage | None = None
-        self._history: deque[tuple[Bucket, Stage]] = deque()
+        self._history: deque[tuple[Stretch, Stage]] = deque()
         self._saved: Stage | None = None
         self._save(0)
         self.process.wake_at(self.process.now, self._wake)
@@ -130,7 +130,7 @@ class NodeParty:
             case Send():
                 self._send(command.to, command.message)
             case Work():
-                rows = sum(map(len, command.bucket.rows.values()))
+                rows = sum(map(len, command.stretch.rows.values()))
                 took = self.cost.bucket + self.cost.row * rows
                 self.process.after(took, lambda: self._finish(command))
             case Fork():
@@ -163,13 +163,13 @@ class NodeParty:
             return
         stage = self.fork if work.tentative else self.base
         assert stage is not None
-        bucket = work.bucket
+        stretch = work.stretch
         if self.remember and not work.tentative:
-            self._note(bucket)
-        outputs = stage.run(bucket.start, bucket.end, bucket.rows)
+            self._note(stretch)
+        outputs = stage.run(stretch.start, stretch.end, stretch.rows)
         if self.miscalculate is not None:
             outputs = {
-                name: self.miscalculate(bucket.start, bucket.end, rows)
+                name: self.miscalculate(stretch.start, stretch.end, rows)
                 for name, rows in outputs.items()
             }
         self._do(self.node.finished(work, outputs, self.process.now))
@@ -177,18 +177,19 @@ class NodeParty:
             self._save(self.node.gate.base)
             self._do(self.node.saved(self._saved_at, self.process.now))
 
-    def _note(self, bucket: Bucket) -> None:
-        """Keep the state from before a bucket: a fork, that costs little."""
-        self._history.append((bucket, self.base.fork()))
+    def _note(self, stretch: Stretch) -> None:
+        """Keep the state from before it: a fork, that costs little."""
+        self._history.append((stretch, self.base.fork()))
         if len(self._history) > self.remember:
             _, oldest = self._history.popleft()
             oldest.drop()
 
     def _rerun(self, rerun: Rerun) -> None:
-        for bucket, before in self._history:
-            if bucket.start == rerun.asked.start:
+        asked = rerun.asked
+        for stretch, before in self._history:
+            if stretch.start <= asked.start < stretch.end:
                 stage = before.fork()
-                outputs = stage.run(bucket.start, bucket.end, bucket.rows)
+                outputs = stage.run(stretch.start, stretch.end, stretch.rows)
                 stage.drop()
-                self._do(self.node.rerun(rerun, outputs[rerun.asked.stream]))
+                self._do(self.node.rerun(rerun, outputs[asked.stream]))
                 return

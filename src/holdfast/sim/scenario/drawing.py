@@ -84,7 +84,11 @@ def draw_scenario(seed: int, options: Options) -> Scenario:
         retentions=retentions,
         twins=twins,
     )
-    scenario = replace(scenario, ahead=_draw_more_clocks(draws("twins/clocks"), scenario))
+    scenario = replace(
+        scenario,
+        ahead=_draw_more_clocks(draws("twins/clocks"), scenario),
+        settings=_draw_most(draws("most"), settings),
+    )
     return scenario.with_faults(draw_schedule(draws("faults"), scenario))
 
 
@@ -141,6 +145,13 @@ def _draw_settings(
     return {
         plan.name: replace(settings, copy_state=plan.span == math.inf or random.random() < 0.5)
         for plan in plans
+    }
+
+
+def _draw_most(random: Random, settings: Mapping[str, Settings]) -> dict[str, Settings]:
+    """How many buckets are processed at once."""
+    return {
+        stage: replace(each, most=random.choice([1, 1, 2, 20])) for stage, each in settings.items()
     }
 
 
