@@ -71,6 +71,17 @@ def doctor() -> None:
 
 
 @app.command()
+def check(
+    file: Annotated[Path, typer.Argument(help="A topology, as TOML.")],
+    svg: Annotated[Path | None, typer.Option(help="Draw it into this .svg too.")] = None,
+) -> None:
+    """Read a topology, tell all that is wrong with it, and draw it."""
+    from holdfast.topology.check import check as check_file
+
+    check_file(file, Console(), svg=svg)
+
+
+@app.command()
 def demo(
     folder: Annotated[
         Path,

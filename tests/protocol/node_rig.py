@@ -72,10 +72,12 @@ class Upstream:
                 sends = self.lines[name, stream].subscribe("n", message)
             case Unsubscribe(stream):
                 self.lines[name, stream].unsubscribe("n", message)
-            case Heartbeat(acks, sent):
+            case Heartbeat(acks, sent, read):
                 for stream, ack in acks.items():
                     self.lines[name, stream].acknowledge("n", ack)
                 sends = [Send("n", Vitals(self.vitals(name), sent))]
+                for stream, place in read.items():
+                    sends += self.lines[name, stream].confirm("n", place)
         return [(name, send) for send in sends]
 
     def vitals(self, name: str) -> dict[str, Progress]:

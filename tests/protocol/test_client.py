@@ -94,7 +94,7 @@ def test_heartbeats_acknowledge_what_is_stable() -> None:
     client.receive("x", Feed("s", number, 0, ITEMS[:3]), 2)
     assert client.wake(9) == ([], [])
     beats = [send.message for send in client.wake(10)[1]]
-    assert beats == [Heartbeat({"s": 10}, 10)]
+    assert beats == [Heartbeat({"s": 10}, 10, {"s": 10})]
     assert client.next_wake == 20
 
 
@@ -132,11 +132,10 @@ class Replica:
                 return self.line.subscribe("c", send.message)
             case Unsubscribe():
                 self.line.unsubscribe("c", send.message)
-            case Heartbeat(acks, sent):
+            case Heartbeat(acks, sent, read):
                 self.line.acknowledge("c", acks["s"])
-                line = self.line
-                said = line.progress("c", self.state)
-                return [Send("c", Vitals({"s": said}, sent))]
+                said = Vitals({"s": self.line.progress("c", self.state)}, sent)
+                return [Send("c", said), *self.line.confirm("c", read["s"])]
         return []
 
 

@@ -399,6 +399,7 @@ class World:
         for name, replica in self.replicas.items():
             if self.random.random() < 0.2:
                 self.fly(name, [replica.progress])
+                self.fly(name, replica.line.confirm("r", self.intake.place_of(name)))
 
     def read_on(self) -> None:
         ends = {name: replica.line.end for name, replica in self.replicas.items()}

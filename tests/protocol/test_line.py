@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from holdfast.errors import InvalidArgumentError
-from holdfast.protocol.line import NEWEST_PREVIEWS, Line, Retention
+from holdfast.protocol.line import AT_ONCE, NEWEST_PREVIEWS, Line, Retention
 from holdfast.protocol.messages import (
     Again,
     Feed,
@@ -300,6 +300,22 @@ def test_guests_are_served_but_hold_nothing() -> None:
     assert line.dropped_before == 10
     line.leave("guest")
     assert line.publish(piece(10, 20)) == []
+
+
+def test_a_reader_is_not_sent_more_than_it_can_read() -> None:
+    line = make()
+    for start in range(0, 1000, 10):
+        line.publish(piece(start, start + 10))
+    line.preview(guess(1000, 1010))
+    first = [
+        item for send in line.subscribe("r", Subscribe("s", 1, 0, 0)) for item in send.message.items
+    ]
+    assert len(first) == AT_ONCE
+    assert line.confirm("r", 0) == []
+    assert told(line.confirm("r", 20)) == "S320-330 S330-340"
+    for place in (340, 660, 980):
+        last = told(line.confirm("r", place))
+    assert last == "S980-990 S990-1000 T1000-1010", "previews when it has caught up"
 
 
 def test_messages_of_a_subscription_are_numbered_from_0() -> None:

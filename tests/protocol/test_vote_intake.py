@@ -101,6 +101,7 @@ class World:
         for name, replica in self.replicas.items():
             if self.random.random() < 0.3:
                 self.fly(name, [replica.progress])
+                self.fly(name, replica.line.confirm("r", self.intake.place_of(name)))
         self.most = max(self.most, self.intake.held)
 
     def arrive(self, name: str, what: Send | Progress) -> None:

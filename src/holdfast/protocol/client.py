@@ -70,7 +70,8 @@ class Client:
         return self.monitor.next_wake
 
     def wake(self, now: int) -> tuple[list[Shown], list[Send]]:
-        beats = self.monitor.wake(now, {self.intake.stream: self.intake.position})
+        position = self.intake.position
+        beats = self.monitor.wake(now, {self.intake.stream: position}, lambda *_: position)
         if not beats:
             return [], []
         shown, sends = self._read_on(now)

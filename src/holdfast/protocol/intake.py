@@ -44,6 +44,9 @@ class Intake(Protocol):
     def needed(self) -> int:
         """Nothing before this will be read again."""
 
+    def place_of(self, replica: str) -> int:
+        """How far it has been read from this replica."""
+
     def read_on(self, states: Mapping[str, State], ends: Mapping[str, int], now: int) -> list[Send]:
         """Read from where the states of the replicas say it is best."""
 
@@ -149,6 +152,12 @@ class SwitchIntake:
 
     @property
     def needed(self) -> int:
+        return self.position
+
+    def place_of(self, replica: str) -> int:
+        subscription = self._subscriptions.get(replica)
+        if subscription is not None and subscription.beyond:
+            return subscription.beyond[-1].end
         return self.position
 
     def read_on(self, states: Mapping[str, State], ends: Mapping[str, int], now: int) -> list[Send]:

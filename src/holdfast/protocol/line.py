@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from holdfast.errors import InvalidArgumentError
@@ -38,6 +38,8 @@ __all__ = ["Line", "Retention"]
 
 NEWEST_PREVIEWS: Final = 16
 """As many previews are kept for readers that come from another replica."""
+AT_ONCE: Final = 32
+"""So many segments a reader is sent before it has said that it has read any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,8 @@ class _Reader:
     owed: int | None
     """It waits for a REC_DONE: everything it was shown, here or elsewhere, ends there."""
     sent: int = 0
+    unread: deque[int] = field(default_factory=deque)
+    """Where the segments end that it was sent and has not said to have read."""
 
 
 class Line:
@@ -175,6 +179,16 @@ class Line:
         if known is not None and known.subscription == asked.subscription:
             del self._readers[reader]
 
+    def confirm(self, reader: str, boundary: int) -> list[Send]:
+        """This reader has read so far: what it may be sent now."""
+        known = self._readers.get(reader)
+        if known is None:
+            return []
+        waits = len(known.unread) >= AT_ONCE
+        while known.unread and known.unread[0] <= boundary:
+            known.unread.popleft()
+        return self._tell(reader) if waits and len(known.unread) < AT_ONCE else []
+
     def leave(self, reader: str) -> None:
         """It is gone; it may come again."""
         self._readers.pop(reader, None)
@@ -209,6 +223,9 @@ class Line:
         items: list[Item] = []
         self._close_gap(reader, self.dropped_before, items)
         for segment in self.segments.since(reader.position):
+            if len(reader.unread) >= AT_ONCE:
+                break
+            reader.unread.append(segment.end)
             self._close_gap(reader, segment.start, items)
             self._withdraw(reader, items)
             items.append(Stable(segment))
@@ -218,7 +235,7 @@ class Line:
         if caught_up and self.is_corrected:
             items.append(RecDone())
             reader.owed = None
-        if reader.previews:
+        if reader.previews and len(reader.unread) < AT_ONCE:
             for preview in self._previews:
                 if preview.end > reader.shown:
                     items.append(Preview(preview.after(reader.position)))

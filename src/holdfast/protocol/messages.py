@@ -7,7 +7,7 @@ and a feed is numbered, so that a reader sees what it missed and subscribes anew
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from holdfast.protocol.states import State
@@ -142,10 +142,11 @@ class Progress:
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
     """Are you there? `acks`: up to which boundary of each stream the asker needs nothing more.
-    `sent`: when, by the asker's clock."""
+    `sent`: when, by the asker's clock. `read`: how far it has read the streams of the asked one."""
 
     acks: Mapping[str, int]
     sent: int = 0
+    read: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ The consistency manager wakes it and hands it the answers. It decides nothing: `
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 
 from holdfast.errors import InvalidArgumentError
 from holdfast.protocol.messages import Heartbeat, Progress, Send, Vitals
@@ -48,8 +48,14 @@ class Monitor:
         """When to wake it: 0, that is at once, before the first time."""
         return 0 if self._next is None else self._next
 
-    def wake(self, now: int, acks: Mapping[str, int]) -> list[Send]:
+    def wake(
+        self,
+        now: int,
+        acks: Mapping[str, int],
+        read: Callable[[str, str], int] | None = None,
+    ) -> list[Send]:
         """The heartbeats that are due. Those to a replica acknowledge the streams it publishes.
+        `read`: how far a stream of a replica has been read.
 
         However long it slept itself, one wake counts one missed beat and sends one.
         """
@@ -61,8 +67,10 @@ class Monitor:
             if unanswered > self.missed:
                 self._note(name, {})
             self._unanswered[name] += 1
-            published = {s: ack for s, ack in acks.items() if name in self._progress.get(s, ())}
-            beats.append(Send(name, Heartbeat(published, now)))
+            published = [stream for stream, known in self._progress.items() if name in known]
+            done = {stream: acks[stream] for stream in published if stream in acks}
+            places = {} if read is None else {stream: read(stream, name) for stream in published}
+            beats.append(Send(name, Heartbeat(done, now, places)))
         return beats
 
     def take(self, sender: str, vitals: Vitals) -> bool:

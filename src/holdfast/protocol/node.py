@@ -226,6 +226,7 @@ class Node:
             case Heartbeat():
                 was_full = self._is_full
                 commands.append(self._answer(sender, message))
+                commands += self._feed_on(sender, message)
                 if not was_full:
                     return commands
             case StateRequest():
@@ -245,7 +246,7 @@ class Node:
         commands: list[Command] = []
         if self._asks and now >= self._asked_at + self.settings.retry:
             commands += self._ask_a_peer(now)
-        beats = self.monitor.wake(now, self._acks())
+        beats = self.monitor.wake(now, self._acks(), self._place_of)
         if beats:
             commands += beats
             commands += self._read_on(now)
@@ -258,6 +259,9 @@ class Node:
             self.gate.excuse(now + self.gate.size)
             self.monitor.forget()
         self._now = now
+
+    def _place_of(self, stream: str, replica: str) -> int:
+        return self.intakes[stream].place_of(replica)
 
     def _acks(self) -> dict[str, int]:
         if self.is_lost:
@@ -565,3 +569,13 @@ class Node:
             if name in heartbeat.acks or asker in self.place.readers[name]:
                 streams[name] = line.progress(asker, self.stream_state(name))
         return Send(asker, Vitals(streams, heartbeat.sent))
+
+    def _feed_on(self, reader: str, heartbeat: Heartbeat) -> list[Send]:
+        """What a reader may be sent, now that it has read so much."""
+        places = heartbeat.read.items()
+        return [
+            send
+            for name, place in places
+            if name in self.lines
+            for send in self.lines[name].confirm(reader, place)
+        ]

@@ -120,5 +120,6 @@ class Source:
                 if self.stream in message.acks:
                     self.line.acknowledge(sender, message.acks[self.stream])
                 progress = self.line.progress(sender, State.STABLE)
-                return [Send(sender, Vitals({self.stream: progress}, message.sent))]
+                more = self.line.confirm(sender, message.read.get(self.stream, 0))
+                return [Send(sender, Vitals({self.stream: progress}, message.sent)), *more]
         return []

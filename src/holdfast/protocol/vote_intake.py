@@ -113,6 +113,9 @@ class VoteIntake:
             return self.position
         return min(self.position, self.gate.wants(self.gate.trusted).start * self.size)
 
+    def place_of(self, replica: str) -> int:
+        return self._sources[replica].bucket * self.size
+
     @property
     def held(self) -> int:
         """How many copies wait for a decision."""

@@ -53,7 +53,8 @@ class Tap:
     def _beat(self) -> None:
         if self._subscription < 0:
             self._subscribe()
-        self._send(Heartbeat({self.stream: self.position}))
+        place = {self.stream: self.position}
+        self._send(Heartbeat(place, self.process.now, place))
         self.process.after(PERIOD, self._beat)
 
     def _subscribe(self) -> None:

@@ -124,6 +124,7 @@ class TwinParty:
                 self.line.unsubscribe(sender, message)
             case Heartbeat():
                 self._send([self._answer(sender, message)])
+                self._send(self.line.confirm(sender, message.read.get(self.line.stream, 0)))
 
     def _answer(self, reader: str, heartbeat: Heartbeat) -> Send:
         line = self.line

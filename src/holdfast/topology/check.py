@@ -1,0 +1,41 @@
+"""What `holdfast check FILE` does: reads a topology, says that it can be run, and draws it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Console
+
+from holdfast.topology.picture import check_svg, draw_topology
+from holdfast.topology.screen import print_topology
+from holdfast.topology.topology import Topology
+
+__all__ = ["check"]
+
+
+def check(file: Path, console: Console, svg: Path | None = None) -> Topology:
+    """Print the graph of a topology file, and draw it as SVG if asked; raises `TopologyError`."""
+    if svg is not None:
+        check_svg(svg)
+    topology = Topology.read(file)
+    print_topology(topology, console)
+    console.print(
+        f"{file}: fine, {_count(len(topology.streams), 'stream')}, "
+        f"{_count(len(topology.stages), 'stage')}, {_count(len(topology.sinks), 'sink')}, "
+        f"{_count(len(topology.parties()), 'process', 'es')}",
+        markup=False,
+        highlight=False,
+        soft_wrap=True,
+    )
+    if svg is not None:
+        console.print(
+            f"picture: {draw_topology(topology, svg)}",
+            markup=False,
+            highlight=False,
+            soft_wrap=True,
+        )
+    return topology
+
+
+def _count(number: int, word: str, plural: str = "s") -> str:
+    return f"{number} {word}{'' if number == 1 else plural}"

@@ -1,0 +1,35 @@
+"""What keeps strangers out, as a topology names it; the files are read by whoever serves."""
+
+from __future__ import annotations
+
+from holdfast.topology.kinds import FLAG, TEXT, VARIABLE
+from holdfast.topology.settings import Setting, optional, setting, table
+
+__all__ = ["Security"]
+
+
+@table
+class Security:
+    """Needed as soon as an address is not of this machine alone: then a token, a certificate, its
+    key and the authority must all be given. Paths are relative to the file."""
+
+    token_file: Setting[str | None, str | None] = optional(
+        TEXT, "A file with the token that all parties and clients show.", example='"token"'
+    )
+    token_env: Setting[str | None, str | None] = optional(
+        VARIABLE,
+        "In place of `token_file`: an environment variable with the token.",
+        example='"HOLDFAST_TOKEN"',
+    )
+    certificate: Setting[str | None, str | None] = optional(
+        TEXT, "A file with the certificate that a server shows, as PEM.", example='"node.pem"'
+    )
+    key: Setting[str | None, str | None] = optional(
+        TEXT, "A file with the private key of the certificate, as PEM.", example='"node.key"'
+    )
+    authority: Setting[str | None, str | None] = optional(
+        TEXT, "A file with the certificate of the CA that signs them, as PEM.", example='"ca.pem"'
+    )
+    mutual: Setting[bool, bool] = setting(
+        FLAG, "Whether clients must show a certificate too.", example="true", default=False
+    )

@@ -1,0 +1,104 @@
+"""Where streams go in the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from holdfast.topology.kinds import COLUMNS, FLAG, FUNCTION, HOST, NAME, TEXT, URL
+from holdfast.topology.problems import did_you_mean, show
+from holdfast.topology.settings import Inline, Kind, Refused, Setting, optional, setting, table
+
+__all__ = ["SINKS", "Callback", "Console", "Delta", "Output", "Parquet", "Sink", "SqlTable"]
+
+
+@table
+class Parquet:
+    """Parquet files, final rows only."""
+
+    path: Setting[str, str] = setting(
+        TEXT, "The folder for them, relative to the topology.", example='"archive"'
+    )
+
+
+@table
+class Delta:
+    """A Delta table, final rows only, each once."""
+
+    path: Setting[str, str] = setting(
+        TEXT, "The folder of the table, relative to the topology.", example='"archive"'
+    )
+
+
+@table
+class SqlTable:
+    """A table of a database, final rows only, each once."""
+
+    url: Setting[str, str] = setting(URL, "The database.", example='"sqlite:///fleet.db"')
+    table: Setting[str, str] = setting(TEXT, "The table in it.", example='"minutes"')
+    keys: Setting[Iterable[str], tuple[str, ...]] = setting(
+        COLUMNS,
+        "Columns that name a row: a later row with the same values replaces it.",
+        example='["sensor"]',
+        default=(),
+    )
+
+
+@table
+class Console:
+    """Rows printed, coloured by their kind."""
+
+
+@table
+class Callback:
+    """Rows given to a Python function."""
+
+    function: Setting[str, str] = setting(
+        FUNCTION, "What is called with them.", example='"mymodule:handle"'
+    )
+
+
+Output = Parquet | Delta | SqlTable | Console | Callback
+
+SINKS: Final[Mapping[str, type]] = {
+    "parquet": Parquet,
+    "delta": Delta,
+    "sql": SqlTable,
+    "console": Console,
+    "callback": Callback,
+}
+
+
+def _read_output(value: Any) -> Output:
+    if not isinstance(value, Output):
+        raise Refused.because(
+            f"{show(value)} is no sink{did_you_mean(value, SINKS)}",
+            f"give one of {', '.join(SINKS)}",
+        )
+    return value
+
+
+@table
+class Sink:
+    """Takes the rows of one stream to the outside."""
+
+    stream: Setting[str, str] = setting(
+        NAME, "The stream or stage whose rows it takes.", example='"clean"'
+    )
+    sink: Setting[Output, Output] = setting(
+        Kind[Output, Output](f"one of {', '.join(SINKS)}", _read_output, shape=Inline(SINKS)),
+        "Where it takes them.",
+        example='"parquet"',
+    )
+    tentative: Setting[bool, bool] = setting(
+        FLAG,
+        "With `console` and `callback`: whether tentative rows are wanted too.",
+        example="true",
+        default=False,
+    )
+    host: Setting[str | None, str | None] = optional(
+        HOST,
+        "On which machine it runs, for `holdfast run --only`.",
+        example='"edge-1"',
+        default="that of the first replica of its stream",
+    )
