@@ -63,6 +63,8 @@ class Client:
         self.monitor = Monitor({stream: replicas}, period=heartbeat, missed=missed)
         self.gaps: list[tuple[int, int]] = []
         """Pieces that no replica keeps any more."""
+        self.done: int | None = None
+        """What is before this the application has made safe; None if it takes what it is shown."""
         self._corrected = True
 
     @property
@@ -71,7 +73,8 @@ class Client:
 
     def wake(self, now: int) -> tuple[list[Shown], list[Send]]:
         position = self.intake.position
-        beats = self.monitor.wake(now, {self.intake.stream: position}, lambda *_: position)
+        done = position if self.done is None else min(self.done, position)
+        beats = self.monitor.wake(now, {self.intake.stream: done}, lambda *_: position)
         if not beats:
             return [], []
         shown, sends = self._read_on(now)

@@ -206,7 +206,8 @@ class Line:
             self._truncate()
 
     def _truncate(self) -> None:
-        limit: float = min(self._acks.values(), default=self.end)
+        # What nobody reads is kept for guests.
+        limit: float = min(self._acks.values(), default=self.dropped_before)
         if self.retention.convergent:
             limit = max(limit, self.end - self.retention.span)
         if limit > self.dropped_before:

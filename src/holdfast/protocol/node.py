@@ -125,6 +125,8 @@ class Node:
         self._failing_since: int | None = None
         self._corrected_at: float = -math.inf
         self._reconciling = False
+        self._fork_worked = False
+        """Whether the fork was the last to work."""
         self._since = now
         self._now = now
 
@@ -230,7 +232,7 @@ class Node:
                 if not was_full:
                     return commands
             case StateRequest():
-                commands += self._offer_state(sender, message)
+                commands.append(CopyState(sender, self.offer(message.number)))
             case AuthRequest() | AuthGrant() | AuthReject() | AuthRelease():
                 commands += self.stagger.take(
                     sender,
@@ -407,7 +409,10 @@ class Node:
     def _choose_work(self, now: int) -> list[Command]:
         gate = self.gate
         is_due = not self.is_lost and now >= self._preview_due
-        if gate.fork is not None and is_due and not self._reconciling:
+        # They take turns, so that a fork that is always behind does not keep the base waiting.
+        base_waits = gate.backlog > 0 and self.settings.beside and not self._is_full
+        fork_turn = not (base_waits and self._fork_worked)
+        if gate.fork is not None and is_due and not self._reconciling and fork_turn:
             return [self._work(tentative=True)]
         if gate.backlog and not self._is_full:
             if gate.fork is None or self.settings.beside or self._reconciling:
@@ -425,12 +430,16 @@ class Node:
     def _work(self, *, tentative: bool) -> Work:
         if tentative:
             stretch = self.gate.next_preview(
-                self._now, self._is_correcting, hopeful=self.settings.beside
+                self._now,
+                self._is_correcting,
+                hopeful=self.settings.beside,
+                most=self.settings.most,
             )
         else:
             complete = self.gate.next_stable(self.settings.most)
             assert complete is not None
             stretch = complete
+        self._fork_worked = tentative
         self.working = Work(stretch, tentative)
         return self.working
 
@@ -509,10 +518,10 @@ class Node:
         self._asked, self._asked_at = self._asked + 1, now
         return [Send(peer, StateRequest(now))]
 
-    def _offer_state(self, asker: str, asked: StateRequest) -> list[Command]:
+    def offer(self, number: int) -> StateReply:
+        """The answer to a request for our state, without the state."""
         lines = {name: tuple(line.segments.since(0)) for name, line in self.lines.items()}
-        reply = StateReply(asked.number, self.gate.base, self.consistent_from, None, lines)
-        return [CopyState(asker, reply)]
+        return StateReply(number, self.gate.base, self.consistent_from, None, lines)
 
     def _install(self, reply: StateReply, now: int) -> list[Command]:
         if not self._asks or reply.number < self._since:
@@ -544,7 +553,7 @@ class Node:
             line.leave(reader)
 
     def _return_when_consistent(self) -> None:
-        if self._asks or self.gate.backlog or self.working:
+        if self._asks or self.gate.backlog > self.settings.lag:
             return
         if self.gate.base * self.gate.size < self.consistent_from:
             return
@@ -555,7 +564,8 @@ class Node:
                 for name, state in self._states(stream).items()
                 if state is not State.FAILURE
             ]
-            if not known or intake.position < max(known) - self.gate.size:
+            behind = max(1, self.settings.lag) * self.gate.size
+            if not known or intake.position < max(known) - behind:
                 return
         self.is_lost = False
         for line in self.lines.values():

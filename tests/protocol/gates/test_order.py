@@ -401,9 +401,17 @@ def test_what_is_due_and_has_no_rows_is_previewed_at_once() -> None:
     gate.take("a", piece(0, 10**15), 100)
     gate.take("a", piece(10**15, 10**15 + 20, 10**15 + 15), 120)
     stretch = preview(gate, now=10**6)
-    assert (stretch.first, stretch.stop) == (0, 10**14 + 1)
+    assert (stretch.first, stretch.stop) == (0, 10**14 + 2)
+    assert len(stretch.rows["a"]) == 1
+
+
+def test_no_more_buckets_with_rows_are_previewed_than_asked_for() -> None:
+    gate = make(max_delay=50)
+    gate.take("a", piece(0, 70, 5, 15, 35, 55), 70)
+    stretch = gate.next_preview(10**6, correcting=False, most=2)
+    assert (stretch.first, stretch.stop) == (0, 3), "the bucket at 30 has rows again"
     gate.fork_done(stretch)
-    assert preview(gate, now=10**6).stop == 10**14 + 2
+    assert gate.next_preview(10**6, correcting=False, most=2).stop == 7
 
 
 def test_what_is_not_due_is_not_previewed_with_what_is() -> None:

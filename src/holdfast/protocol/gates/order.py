@@ -273,17 +273,26 @@ class Order:
             for stream, time in reached.items()
         )
 
-    def next_preview(self, now: int, correcting: bool, *, hopeful: bool = True) -> Stretch:
-        """What there is of the bucket that is to be previewed next, or all that are due and have no
-        rows; the fork begins here if there is none."""
+    def next_preview(
+        self, now: int, correcting: bool, *, hopeful: bool = True, most: int = 1
+    ) -> Stretch:
+        """What there is of the bucket that is to be previewed next and of those after it that are
+        due too: at most so many that have rows. The fork begins here if there is none."""
         if self.fork is None:
             self.fork = self.base
+
+        def is_later(number: int) -> bool:
+            return self._due(number, correcting, hopeful) > now
+
         first, newest = self.fork, max(self.newest, self.fork + 1)
-        with_rows = self._with_rows(first, newest, self._rows, self._previews)
-        empty = range(first, with_rows[0] if with_rows else newest)
-        # Of empty ones, later ones are due later.
-        due = bisect_left(empty, True, key=lambda each: self._due(each, correcting, hopeful) > now)
-        return self._release(first, first + max(due, 1))
+        stop = first
+        for number in [*self._with_rows(first, newest, self._rows, self._previews), newest]:
+            # Of buckets without rows between two that have some, later ones are due later.
+            stop += bisect_left(range(stop, number), True, key=is_later)
+            if stop < number or number == newest or not most or is_later(number):
+                break
+            stop, most = number + 1, most - 1
+        return self._release(first, max(stop, first + 1))
 
     def _release(self, first: int, stop: int) -> Stretch:
         rows: dict[str, Sequence[Row]] = {}

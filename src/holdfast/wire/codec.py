@@ -1,0 +1,297 @@
+"""Messages as bytes: MessagePack, each message an array that begins with its name.
+
+`decode` takes bytes from anybody. It gives a message that could have been sent, or raises WireError
+and nothing else. The rows of a chunk are hashed here: one whose digest is wrong is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import msgspec
+
+from holdfast.protocol.messages import (
+    Again,
+    AuthGrant,
+    AuthReject,
+    AuthRelease,
+    AuthRequest,
+    Feed,
+    Gap,
+    Heartbeat,
+    Message,
+    Preview,
+    Progress,
+    Recalculate,
+    RecDone,
+    Stable,
+    StateReply,
+    StateRequest,
+    Subscribe,
+    Undo,
+    Unsubscribe,
+    Vitals,
+)
+from holdfast.protocol.states import State
+from holdfast.tuples import Row, Segment
+from holdfast.wire.chunks import DIGEST_SIZE, Chunk
+from holdfast.wire.errors import WireError
+
+__all__ = ["MAX_MESSAGE", "decode", "encode", "weight"]
+
+MAX_MESSAGE = 256 << 20
+"""Bytes of a message that is taken, if nobody says otherwise."""
+_MANY = 1 << 20
+"""Of anything in one message."""
+
+_Time = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+_Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+_Number = Annotated[int, msgspec.Meta(ge=-1, le=2**63 - 1)]
+"""A count, or -1 if there is none."""
+_Name = Annotated[str, msgspec.Meta(min_length=1, max_length=255)]
+_Digest = Annotated[bytes, msgspec.Meta(min_length=DIGEST_SIZE, max_length=DIGEST_SIZE)]
+
+
+class _Form(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+    """How something looks on the wire."""
+
+
+class _Row(_Form):
+    stime: _Time
+    rows: _Count
+    digest: _Digest
+    data: bytes
+
+
+class _Segment(_Form):
+    start: _Time
+    end: _Time
+    rows: Annotated[tuple[_Row, ...], msgspec.Meta(max_length=_MANY)]
+
+
+class _Stable(_Form, tag="stable"):
+    segment: _Segment
+
+
+class _Preview(_Form, tag="preview"):
+    segment: _Segment
+
+
+class _Undo(_Form, tag="undo"):
+    boundary: _Time
+
+
+class _RecDone(_Form, tag="rec_done"):
+    pass
+
+
+class _Gap(_Form, tag="gap"):
+    start: _Time
+
+
+class _Again(_Form, tag="again"):
+    segment: _Segment
+    attempt: _Count
+
+
+_Item = _Stable | _Preview | _Undo | _RecDone | _Gap | _Again
+
+
+class _Feed(_Form, tag="feed"):
+    stream: _Name
+    subscription: _Count
+    number: _Count
+    items: Annotated[tuple[_Item, ...], msgspec.Meta(max_length=_MANY)]
+
+
+class _Subscribe(_Form, tag="subscribe"):
+    stream: _Name
+    subscription: _Count
+    after: _Time
+    shown: _Time
+    previews: bool
+
+
+class _Unsubscribe(_Form, tag="unsubscribe"):
+    stream: _Name
+    subscription: _Count
+
+
+class _Recalculate(_Form, tag="recalculate"):
+    stream: _Name
+    start: _Time
+    attempt: _Count
+
+
+class _Progress(_Form):
+    state: State
+    end: _Time
+    start: _Time
+    subscription: _Number
+    sent: _Count
+    previewed: _Time
+
+
+class _Heartbeat(_Form, tag="heartbeat"):
+    acks: Annotated[dict[_Name, _Time], msgspec.Meta(max_length=_MANY)]
+    sent: _Time
+    read: Annotated[dict[_Name, _Time], msgspec.Meta(max_length=_MANY)]
+
+
+class _Vitals(_Form, tag="vitals"):
+    streams: Annotated[dict[_Name, _Progress], msgspec.Meta(max_length=_MANY)]
+    sent: _Time
+
+
+class _AuthRequest(_Form, tag="auth_request"):
+    pass
+
+
+class _AuthGrant(_Form, tag="auth_grant"):
+    pass
+
+
+class _AuthReject(_Form, tag="auth_reject"):
+    pass
+
+
+class _AuthRelease(_Form, tag="auth_release"):
+    pass
+
+
+class _StateRequest(_Form, tag="state_request"):
+    number: _Count
+
+
+class _StateReply(_Form, tag="state_reply"):
+    number: _Count
+    bucket: _Time
+    consistent_from: _Time
+    state: bytes
+    lines: Annotated[dict[_Name, tuple[_Segment, ...]], msgspec.Meta(max_length=_MANY)]
+
+
+_Message = (
+    _Subscribe
+    | _Unsubscribe
+    | _Recalculate
+    | _Feed
+    | _Heartbeat
+    | _Vitals
+    | _AuthRequest
+    | _AuthGrant
+    | _AuthReject
+    | _AuthRelease
+    | _StateRequest
+    | _StateReply
+)
+
+_FORMS: dict[type, type[_Form]] = {
+    Stable: _Stable,
+    Preview: _Preview,
+    Undo: _Undo,
+    RecDone: _RecDone,
+    Gap: _Gap,
+    Again: _Again,
+    Feed: _Feed,
+    Subscribe: _Subscribe,
+    Unsubscribe: _Unsubscribe,
+    Recalculate: _Recalculate,
+    Progress: _Progress,
+    Heartbeat: _Heartbeat,
+    Vitals: _Vitals,
+    AuthRequest: _AuthRequest,
+    AuthGrant: _AuthGrant,
+    AuthReject: _AuthReject,
+    AuthRelease: _AuthRelease,
+    StateRequest: _StateRequest,
+    StateReply: _StateReply,
+}
+_MEANINGS: dict[type, type] = {form: meaning for meaning, form in _FORMS.items()}
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(_Message)
+
+
+def encode(message: Message) -> bytes:
+    """Reads the chunks in it; raises WireError for what cannot be sent."""
+    if not isinstance(message, Message):
+        raise WireError(f"{type(message).__name__} is no message")
+    try:
+        return _encoder.encode(_form_of(message))
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise WireError(f"{type(message).__name__} cannot be sent: {error}") from error
+
+
+def decode(data: bytes, max_size: int = MAX_MESSAGE) -> Message:
+    """Raises WireError, and nothing else, for anything that `encode` cannot have written."""
+    if len(data) > max_size:
+        raise WireError(f"a message of {len(data)} bytes is larger than {max_size}")
+    try:
+        return _meaning_of(_decoder.decode(data))
+    # DecodeError is a ValueError; so is text that is no UTF-8. Nested too deeply: RecursionError.
+    except (msgspec.MsgspecError, ValueError, RecursionError, OverflowError, MemoryError) as error:
+        raise WireError(f"a message cannot be read: {error}"[:300]) from None
+
+
+def weight(message: Message) -> int:
+    """About how many bytes a message will have, without reading its chunks."""
+    match message:
+        case Feed(items=items):
+            segments = [
+                item.segment for item in items if isinstance(item, Stable | Preview | Again)
+            ]
+        case StateReply(lines=lines):
+            segments = [segment for line in lines.values() for segment in line]
+        case _:
+            return 100
+    state = len(message.state or b"") if isinstance(message, StateReply) else 0
+    values = [row.value for segment in segments for row in segment.rows]
+    return 100 + state + sum(100 + value.size for value in values if isinstance(value, Chunk))
+
+
+def _form_of(value: Any) -> Any:
+    """Anything in a message as it looks on the wire."""
+    if isinstance(value, Segment):
+        return _Segment(value.start, value.end, tuple(map(_form_of_row, value.rows)))
+    if isinstance(value, tuple):
+        return tuple(map(_form_of, value))
+    if isinstance(value, Mapping):
+        return {name: _form_of(held) for name, held in value.items()}
+    form = _FORMS.get(type(value))
+    if form is None:
+        return value
+    return form(*(_form_of(getattr(value, field)) for field in form.__struct_fields__))
+
+
+def _form_of_row(row: Row) -> _Row:
+    if row.key is not None or not isinstance(row.value, Chunk):
+        raise WireError(f"a row holds {row.value!r}; rows that are sent hold chunks and no key")
+    return _Row(row.stime, row.value.rows, row.value.digest, row.value.read())
+
+
+def _meaning_of(form: Any) -> Any:
+    if isinstance(form, _Segment):
+        return _segment(form)
+    if isinstance(form, tuple):
+        return tuple(map(_meaning_of, form))
+    if isinstance(form, dict):
+        return {name: _meaning_of(held) for name, held in form.items()}
+    meaning = _MEANINGS.get(type(form))
+    if meaning is None:
+        return form
+    return meaning(*(_meaning_of(getattr(form, field)) for field in form.__struct_fields__))
+
+
+def _segment(form: _Segment) -> Segment:
+    if form.start > form.end:
+        raise WireError("a segment ends before it starts")
+    before = form.start
+    rows = []
+    for row in form.rows:
+        if not before <= row.stime < form.end:
+            raise WireError("a row is out of order, or outside of its segment")
+        before = row.stime
+        rows.append(Row(row.stime, None, Chunk.received(row.data, row.rows, row.digest)))
+    return Segment(form.start, form.end, tuple(rows))

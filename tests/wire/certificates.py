@@ -1,0 +1,54 @@
+"""Certificates for tests: an authority, and what it signs for 127.0.0.1."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
+
+
+@dataclass(frozen=True)
+class Identity:
+    certificate: bytes
+    key: bytes
+
+
+class Authority:
+    def __init__(self, name: str) -> None:
+        self._key = ec.generate_private_key(ec.SECP256R1())
+        self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        made = self._builder(self._name, self._key.public_key()).add_extension(
+            x509.BasicConstraints(ca=True, path_length=None), critical=True
+        )
+        self.certificate = made.sign(self._key, hashes.SHA256()).public_bytes(Encoding.PEM)
+
+    def sign(self, host: str = "127.0.0.1") -> Identity:
+        key = ec.generate_private_key(ec.SECP256R1())
+        name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "node")])
+        made = self._builder(name, key.public_key()).add_extension(
+            x509.SubjectAlternativeName([x509.IPAddress(ip_address(host))]), critical=False
+        )
+        return Identity(
+            made.sign(self._key, hashes.SHA256()).public_bytes(Encoding.PEM),
+            key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()),
+        )
+
+    def _builder(
+        self, subject: x509.Name, key: ec.EllipticCurvePublicKey
+    ) -> x509.CertificateBuilder:
+        now = datetime.now(UTC)
+        return (
+            x509.CertificateBuilder()
+            .subject_name(subject)
+            .issuer_name(self._name)
+            .public_key(key)
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - timedelta(days=1))
+            .not_valid_after(now + timedelta(days=1))
+        )

@@ -1,0 +1,39 @@
+"""A server in a process of its own, to be stopped and killed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+SERVE = """
+import sys, time
+from holdfast.wire import LogServer
+from tests.wire.parties import Recorder
+server = LogServer(("127.0.0.1", 0), None, Recorder(), heartbeat=0.05, silence=0.6)
+print(server.address.port, flush=True)
+sys.stdin.read()
+server.close()
+"""
+
+
+@contextmanager
+def server_process() -> Iterator[tuple[subprocess.Popen[str], tuple[str, int]]]:
+    root = Path(__file__).parents[2]
+    process = subprocess.Popen(
+        [sys.executable, "-c", SERVE],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=root,
+        env=os.environ | {"PYTHONPATH": str(root)},
+    )
+    try:
+        assert process.stdout is not None
+        yield process, ("127.0.0.1", int(process.stdout.readline()))
+    finally:
+        process.kill()
+        process.communicate()
