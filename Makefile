@@ -4,7 +4,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 WORKERS ?= 2
 
-.PHONY: help demo test lint format bench soak pictures constraints java clean
+.PHONY: help demo test lint format bench soak pictures constraints java broker clean
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -13,7 +13,7 @@ help: ## list the targets
 demo: $(INSTALLED) java ## 1,000 sensors on Spark, a window killed again and again: the answers hold
 	$(BIN)/holdfast demo
 
-test: $(INSTALLED) java ## run every test; ARGS="-k name" passes options to pytest
+test: $(INSTALLED) java broker ## run every test; ARGS="-k name" passes options to pytest
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
 lint: $(INSTALLED) ## check style, formatting and types
@@ -35,6 +35,7 @@ pictures: $(INSTALLED) ## draw the pictures of docs/ anew
 	$(BIN)/python scripts/draw-forests.py
 	$(BIN)/python scripts/draw-approximation.py
 	$(BIN)/python scripts/draw-failure.py
+	$(BIN)/python scripts/write-topology-reference.py
 
 constraints: ## pin the newest dependencies that fit pyproject.toml and benchmarks/peers.in
 	scripts/refresh-constraints.sh
@@ -45,6 +46,9 @@ clean: ## remove the environments and everything generated
 
 java:
 	@scripts/require-java.sh
+
+broker:
+	@scripts/require-mosquitto.sh
 
 $(INSTALLED): pyproject.toml constraints.txt scripts/create-venv.sh
 	scripts/create-venv.sh .venv

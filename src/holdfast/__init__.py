@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from holdfast.spark.windows import window
+    from holdfast.tail.reading import read_stream
     from holdfast.time_windows import sliding, tumbling
     from holdfast.windows.approximation import block_maxima, hops, max_error, max_leaves
 
@@ -21,12 +22,14 @@ __all__ = [
     "hops",
     "max_error",
     "max_leaves",
+    "read_stream",
     "sliding",
     "tumbling",
     "window",
 ]
 
 _HOMES = {
+    "read_stream": "holdfast.tail.reading",
     "window": "holdfast.spark.windows",
     "sliding": "holdfast.time_windows",
     "tumbling": "holdfast.time_windows",

@@ -6,6 +6,7 @@ so that `holdfast --help` stays fast.
 
 from __future__ import annotations
 
+import signal
 import sys
 import traceback
 from collections.abc import Mapping
@@ -79,6 +80,78 @@ def check(
     from holdfast.topology.check import check as check_file
 
     check_file(file, Console(), svg=svg)
+
+
+@app.command()
+def node(
+    file: Annotated[Path, typer.Argument(help="A topology, as TOML.")],
+    party: Annotated[
+        str, typer.Argument(help="STAGE/REPLICA, as clean/1; or a stream or a sink of the file.")
+    ],
+    master: Annotated[str, typer.Option(help="The Spark master that a replica uses.")] = "local[2]",
+    route: Annotated[
+        list[str] | None,
+        typer.Option(help="PARTY=HOST:PORT: reach a party elsewhere than the file says."),
+    ] = None,
+    metrics: Annotated[
+        int | None, typer.Option(help="Serve figures for Prometheus on this port of 127.0.0.1.")
+    ] = None,
+) -> None:
+    """Run one party of a topology: a replica of a stage, the source of a stream, or a sink."""
+    from holdfast.parties.process import read_routes, run_party
+    from holdfast.topology import Topology
+
+    run_party(
+        Topology.read(file), party, master=master, routes=read_routes(route or []), metrics=metrics
+    )
+
+
+@app.command()
+def run(
+    file: Annotated[Path, typer.Argument(help="A topology, as TOML.")],
+    only: Annotated[
+        list[str] | None, typer.Option(help="Run only what is on this host; may be given again.")
+    ] = None,
+    master: Annotated[str, typer.Option(help="The Spark master that replicas use.")] = "local[2]",
+) -> None:
+    """Run all parties of a topology on this machine, and show how they are."""
+    from threading import Event
+
+    from holdfast.parties.board import run_topology
+
+    ending = Event()
+    signal.signal(signal.SIGTERM, lambda *_: ending.set())
+    run_topology(file, Console(), only=only or [], options=["--master", master], ending=ending)
+
+
+@app.command()
+def tail(
+    stream: Annotated[str, typer.Argument(help="A stream or stage of the topology.")],
+    file: Annotated[Path, typer.Option("--file", "-f", help="The topology, as TOML.")],
+    stable: Annotated[bool, typer.Option("--stable", help="Only final rows.")] = False,
+    start: Annotated[
+        bool, typer.Option("--start", help="Begin with the oldest rows that are kept.")
+    ] = False,
+    rows: Annotated[int | None, typer.Option(help="End after so many rows.")] = None,
+    route: Annotated[
+        list[str] | None,
+        typer.Option(help="PARTY=HOST:PORT: reach a party elsewhere than the file says."),
+    ] = None,
+) -> None:
+    """Show the rows of a stream as they come: final green, tentative yellow, withdrawn red."""
+    from holdfast.parties.process import read_routes
+    from holdfast.tail import tail as show
+    from holdfast.topology import Topology
+
+    show(
+        Topology.read(file),
+        stream,
+        Console(),
+        stable=stable,
+        start=start,
+        rows=rows,
+        routes=read_routes(route or []),
+    )
 
 
 @app.command()

@@ -47,11 +47,13 @@ class Retention:
     """How much of the stable line is kept for readers that have not acknowledged it.
 
     `span` is in event time. Beyond it a line with `convergent` readers drops the oldest, which they
-    can do without; others make the replica wait.
+    can do without; others make the replica wait. `least` is kept for guests though all have
+    acknowledged it.
     """
 
     span: float = math.inf
     convergent: bool = False
+    least: float = 0
 
     def __post_init__(self) -> None:
         if self.span <= 0:
@@ -206,8 +208,7 @@ class Line:
             self._truncate()
 
     def _truncate(self) -> None:
-        # What nobody reads is kept for guests.
-        limit: float = min(self._acks.values(), default=self.dropped_before)
+        limit = min(min(self._acks.values(), default=self.end), self.end - self.retention.least)
         if self.retention.convergent:
             limit = max(limit, self.end - self.retention.span)
         if limit > self.dropped_before:

@@ -378,7 +378,8 @@ class Node:
             commands.append(Drop())
             if self.working is not None and self.working.tentative:
                 self.working = None
-        if self._failing_since is not None and not self.is_tentative and not gate.backlog:
+        caught_up = not self.is_tentative and gate.backlog <= self.settings.lag
+        if self._failing_since is not None and caught_up:
             self._failing_since = None
         if (self._reconciling or self.stagger.granted) and not (self._must_redo or self.working):
             self._reconciling = False

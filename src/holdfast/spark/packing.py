@@ -17,7 +17,7 @@ from holdfast.windows.shard import Partials
 from holdfast.windows.shard.batches import stable_order
 from holdfast.windows.stores.codec import StateCodec
 
-__all__ = ["BLOBS", "Packed", "gather", "pack", "unpack"]
+__all__ = ["BLOBS", "Packed", "gather", "pack", "pack_columns", "unpack"]
 
 BLOBS: Final = "shard int, blob binary"
 MOST_ROWS: Final = 2**20
@@ -71,7 +71,7 @@ def gather(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 def _blobs(plan: Plan, batch: pa.RecordBatch) -> pa.RecordBatch:
     columns = dict(zip(batch.schema.names, batch.columns, strict=True))
     shards, blobs = [], []
-    for shard, blob in _pack(plan, columns):
+    for shard, blob in pack_columns(plan, columns):
         shards.append(shard)
         blobs.append(blob)
     return pa.record_batch(
@@ -79,7 +79,8 @@ def _blobs(plan: Plan, batch: pa.RecordBatch) -> pa.RecordBatch:
     )
 
 
-def _pack(plan: Plan, columns: dict[str, pa.Array]) -> Iterator[tuple[int, bytes]]:
+def pack_columns(plan: Plan, columns: dict[str, pa.Array]) -> Iterator[tuple[int, bytes]]:
+    """The shards of some rows, and a blob for each of them. Columns are named as in `pack`."""
     times = columns["t"].cast(pa.int64()).to_numpy(zero_copy_only=False)
     key_columns = [columns[f"k{i}"] for i in range(len(plan.keys.fields))]
     codes, distinct = plan.keys.encode(key_columns, len(times))

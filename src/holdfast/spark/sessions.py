@@ -8,7 +8,7 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
-__all__ = ["STREAMING", "local_session", "require_rocksdb"]
+__all__ = ["STREAMING", "driver_pid", "local_session", "require_rocksdb"]
 
 STREAMING: Final = {
     "spark.sql.streaming.stateStore.providerClass": (
@@ -45,6 +45,13 @@ def local_session(name: str, *, master: str = "local[*]", partitions: int = 2) -
     for setting, value in STREAMING.items():
         builder = builder.config(setting, value)
     return builder.getOrCreate()
+
+
+def driver_pid(spark: SparkSession) -> int:
+    """The process of the JVM that drives the session's queries."""
+    jvm = spark.sparkContext._jvm
+    assert jvm is not None
+    return int(jvm.java.lang.ProcessHandle.current().pid())
 
 
 def require_rocksdb(spark: SparkSession) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -43,3 +44,11 @@ class StateShelf:
     def delete(self, name: Any, number: int) -> None:
         self.state.removeKey((name, number))
         self.deleted_count += 1
+
+    def clear(self) -> None:
+        self.state.clear()
+
+    def items(self) -> Iterator[tuple[Any, int, Any]]:
+        """All records, with their names and numbers."""
+        for (name, number), (record,) in self.state.iterator():
+            yield name, number, _CODEC.decode(bytes(record))

@@ -1,0 +1,430 @@
+"""A topology that really runs, to be broken: sources and a client here, replicas as processes.
+
+Every link goes through a proxy that can cut it. Whole numbers flow, so that what is right can be
+calculated from what the sources have logged, to the last bit, by a few lines of plain Python.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from threading import Event, Thread
+from types import TracebackType
+from typing import Any, Self
+
+import pyarrow as pa
+
+from holdfast.errors import HoldfastError
+from holdfast.parties.reader import Reader, Told
+from holdfast.parties.source import SourceParty
+from holdfast.parties.tickets import LogTicket
+from holdfast.topology import Topology
+from holdfast.tuples import Kind
+from holdfast.wire.client import act, fetch
+from holdfast.wire.proxy import Proxy
+
+__all__ = ["Deployment", "Row", "wait_for"]
+
+SCHEMA = pa.schema([("sensor", pa.string()), ("value", pa.int64())])
+CLIENT = "client"
+Row = tuple[Any, ...]
+QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
+"""Makes a JVM that lives for a minute start sooner."""
+
+
+def wait_for(what: str, condition: Callable[[], Any], seconds: float, every: float = 0.1) -> Any:
+    """What the condition answers, once it is true."""
+    deadline = time.monotonic() + seconds
+    while not (found := condition()):
+        if time.monotonic() > deadline:
+            raise AssertionError(f"waited {seconds:.0f} s for {what}")
+        time.sleep(every)
+    return found
+
+
+def free_port() -> int:
+    with socket.socket() as some:
+        some.bind(("127.0.0.1", 0))
+        return int(some.getsockname()[1])
+
+
+class Deployment:
+    """Streams a, b, c -> `clean` (filter and calculation) -> `sums` (window), or a longer chain of
+    filters; each stage with its replicas. A context manager."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        bucket: str = "1s",
+        max_delay: str = "6s",
+        replicas: int = 2,
+        chain: int = 1,
+        window: bool = True,
+        sources: Sequence[str] = ("a", "b", "c"),
+        master: str = "local[1]",
+    ) -> None:
+        self.folder = folder
+        self.master = master
+        self.sources_names = tuple(sources)
+        self.size_us = 2_000_000
+        self.slide_us = 1_000_000
+        stages = [f"clean{at}" if at else "clean" for at in range(chain)]
+        if window:
+            stages.append("sums")
+        self.stages = tuple(stages)
+        self.last = stages[-1]
+        text = self._write(bucket, max_delay, replicas)
+        folder.mkdir(parents=True, exist_ok=True)
+        self.file = folder / "deployment.toml"
+        self.file.write_text(text)
+        self.topology = Topology.read(self.file)
+        self.parties = self.topology.parties()
+        self.replicas = [name for name in self.parties if "/" in name]
+        self.max_delay = int(self.topology.stages["clean"].max_delay) / 1e6
+        self.proxies: dict[tuple[str, str], Proxy] = {}
+        """By who calls and who is called."""
+        self.processes: dict[str, subprocess.Popen[bytes]] = {}
+        self.sources: dict[str, SourceParty] = {}
+        self.silent: set[str] = set()
+        """Sources to which no rows are brought."""
+        self.told: list[tuple[float, Told]] = []
+        """What the client was told, and when."""
+        self._ending = Event()
+        self._threads: list[Thread] = []
+        self._readers: list[Reader] = []
+        self._logged: dict[str, list[Told]] = {name: [] for name in sources}
+        """What the sources have published, as somebody saw it whom no fault touches."""
+
+    def _write(self, bucket: str, max_delay: str, replicas: int) -> str:
+        lines = ['name = "deployment"', f'bucket = "{bucket}"']
+        for name in self.sources_names:
+            lines += [
+                f"[streams.{name}]",
+                'source = "push"',
+                f'address = "127.0.0.1:{free_port()}"',
+                'schema = { sensor = "string", value = "bigint" }',
+            ]
+        inputs = list(self.sources_names)
+        for stage in self.stages:
+            addresses = [f"127.0.0.1:{free_port()}" for _ in range(replicas)]
+            lines += [
+                f"[stages.{stage}]",
+                f"inputs = {json.dumps(inputs)}",
+                f"replicas = {json.dumps(addresses)}",
+                f'max_delay = "{max_delay}"',
+                "shards = 1",
+            ]
+            if stage == "sums":
+                lines.append(
+                    'steps = [{ window = { keys = ["sensor"], size = "2s", slide = "1s", '
+                    'aggregates = ["count() AS n", "sum(value) AS total"] } }]'
+                )
+            else:
+                lines.append(
+                    'steps = [{ where = "value % 5 <> 0" }, '
+                    '{ select = ["sensor", "value * 2 AS value"] }]'
+                )
+            inputs = [stage]
+        lines += [f"[sinks.{CLIENT}]", f'stream = "{self.last}"', 'sink = "console"']
+        return "\n".join(lines)
+
+    # Starting and stopping
+
+    def start(self) -> None:
+        for name in self.sources_names:
+            self.sources[name] = SourceParty(self.topology, name, SCHEMA)
+        for name in self.replicas:
+            self.start_replica(name)
+        self._thread(self._bring)
+        publishers = {
+            party: self._route(CLIENT, party) for party in self.topology.publishers(self.last)
+        }
+        self._read(Reader(self.last, publishers, me=CLIENT), self._hear)
+        for name, logged in self._logged.items():
+            address = self.parties[name].address
+            assert address is not None
+            self._read(Reader(name, {name: address}, me="witness"), logged.append)
+
+    def _thread(self, target: Callable[[], None]) -> None:
+        thread = Thread(target=target, daemon=True)
+        thread.start()
+        self._threads.append(thread)
+
+    def start_replica(self, name: str, *, empty: bool = False) -> None:
+        """Start a replica, on its disk as it was or on an empty one."""
+        if empty:
+            shutil.rmtree(self.topology.state_folder / name, ignore_errors=True)
+        stage = self.topology.stages[name.partition("/")[0]]
+        others = [p for stream in stage.inputs for p in self.topology.publishers(stream)]
+        others += self.topology.peers(name)
+        command = [sys.executable, "-m", "holdfast", "node", str(self.file), name]
+        command += ["--master", self.master]
+        for other in others:
+            command += ["--route", f"{other}={self._route(name, other)}"]
+        path = self.folder / f"{name.replace('/', '-')}.log"
+        environment = {**os.environ, "JDK_JAVA_OPTIONS": QUICK}
+        with path.open("ab") as log:
+            self.processes[name] = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment
+            )
+
+    def _route(self, caller: str, called: str) -> str:
+        proxy = self.proxies.get((caller, called))
+        if proxy is None:
+            address = self.parties[called].address
+            assert address is not None
+            host, _, port = address.rpartition(":")
+            proxy = self.proxies[caller, called] = Proxy((host, int(port)))
+        return f"127.0.0.1:{proxy.port}"
+
+    def kill(self, name: str) -> None:
+        """kill -9."""
+        process = self.processes.pop(name)
+        process.kill()
+        process.wait()
+
+    def freeze(self, name: str) -> None:
+        self.processes[name].send_signal(signal.SIGSTOP)
+
+    def thaw(self, name: str) -> None:
+        self.processes[name].send_signal(signal.SIGCONT)
+
+    def links(self, readers: str, publishers: str) -> list[Proxy]:
+        """Those from all replicas of a stage, or one, to all publishers of a stream."""
+        return [
+            proxy
+            for (caller, called), proxy in self.proxies.items()
+            if readers in (caller, caller.partition("/")[0])
+            and publishers in (called, called.partition("/")[0])
+        ]
+
+    def close(self) -> None:
+        self._ending.set()
+        for reader in self._readers:
+            reader.close()
+        for process in self.processes.values():
+            with suppress(OSError):
+                process.send_signal(signal.SIGCONT)
+                process.terminate()
+        deadline = time.monotonic() + 20
+        for process in self.processes.values():
+            try:
+                process.wait(max(0.1, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        for thread in self._threads:
+            thread.join()
+        for source in self.sources.values():
+            source.close()
+        for proxy in self.proxies.values():
+            proxy.close()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    # What flows
+
+    def _bring(self) -> None:
+        """A few rows for every source, ten times a second."""
+        value = 0
+        while not self._ending.wait(0.1):
+            for name, source in self.sources.items():
+                if name in self.silent:
+                    continue
+                values = list(range(value, value + 7))
+                value += 7
+                sensors = [f"{name}{each % 3}" for each in values]
+                with suppress(HoldfastError):
+                    source.take(pa.table({"sensor": sensors, "value": values}, schema=SCHEMA))
+
+    def _read(self, reader: Reader, hear: Callable[[Told], None]) -> None:
+        def read() -> None:
+            while not self._ending.is_set():
+                told = reader.next(0.2)
+                if told is not None:
+                    hear(told)
+
+        self._readers.append(reader)
+        self._thread(read)
+
+    def _hear(self, told: Told) -> None:
+        self.told.append((time.time(), told))
+
+    # Looking
+
+    def status(self, name: str) -> dict[str, Any] | None:
+        address = self.parties[name].address
+        assert address is not None
+        try:
+            said: dict[str, Any] = json.loads(act(address, None, "status", b"", timeout=3))
+        except (HoldfastError, ValueError):
+            return None
+        return said
+
+    def wait_until_ready(self, seconds: float = 180) -> None:
+        """Until the client gets final rows and all replicas are stable."""
+        wait_for("all replicas to be stable", self._all_stable, seconds, 1.0)
+        wait_for("final rows at the client", lambda: self.boundary > 10**15, seconds)
+
+    def _all_stable(self) -> bool:
+        for name in self.replicas:
+            process = self.processes.get(name)
+            if process is not None and process.poll() is not None:
+                log = (self.folder / f"{name.replace('/', '-')}.log").read_text()[-2000:]
+                raise AssertionError(f"{name} has ended: {log}")
+        said = [self.status(name) for name in self.replicas if name in self.processes]
+        return all(each is not None and each["state"] == "STABLE" for each in said)
+
+    @property
+    def boundary(self) -> int:
+        """Up to where the client has final rows."""
+        for _, told in reversed(self.told):
+            if told.kind is Kind.INSERT:
+                return told.boundary
+        return 0
+
+    def kinds(self, since: int = 0) -> list[Kind]:
+        """What the client was told, from the `since`-th thing on."""
+        return [told.kind for _, told in self.told[since:]]
+
+    def delays(self, since: int = 0) -> Iterator[float]:
+        """How long after its end each piece of new event time was shown, as final or tentative."""
+        shown = 0
+        for at, (moment, told) in enumerate(self.told):
+            if told.kind in (Kind.INSERT, Kind.TENTATIVE) and told.boundary > shown:
+                shown = told.boundary
+                if at >= since and shown > 10**15:
+                    yield moment - shown / 1e6
+
+    # What is right
+
+    def client_rows(self) -> list[Row]:
+        """The final rows that the client has, in order."""
+        return [
+            row
+            for _, told in self.told
+            if told.kind is Kind.INSERT and told.rows is not None
+            for row in _rows(told.rows)
+        ]
+
+    def folded_rows(self) -> list[Row]:
+        """What is left if every UNDO is applied; tentative rows that nothing withdrew are in it."""
+        rows: list[tuple[Kind, list[Row]]] = []
+        for _, told in self.told:
+            if told.kind is Kind.UNDO:
+                while rows and rows[-1][0] is Kind.TENTATIVE:
+                    rows.pop()
+            elif told.rows is not None:
+                rows.append((told.kind, _rows(told.rows)))
+        return [row for _, some in rows for row in some]
+
+    def replica_rows(self, name: str) -> tuple[int, int, list[Row]]:
+        """From where to where a replica keeps its log, and the rows in it."""
+        said = self.status(name)
+        assert said is not None, f"{name} does not answer"
+        start, end = said["start"], said["boundary"]
+        address = self.parties[name].address
+        assert address is not None
+        ticket = LogTicket(name.partition("/")[0], start, end)
+        return start, end, _rows(fetch(address, None, ticket.write()))
+
+    def source_rows(self, end: int) -> list[Row]:
+        """All rows that the sources have logged before a boundary: time, sensor, value; those of
+        one time in the order of the sources."""
+
+        def has_come() -> bool:
+            return all(logged and logged[-1].boundary >= end for logged in self._logged.values())
+
+        wait_for("the witness of the sources", has_come, 20)
+        rows = [
+            (time, which, sensor, value)
+            for which, logged in enumerate(self._logged.values())
+            for told in list(logged)
+            if told.rows is not None
+            for time, sensor, value in _rows(told.rows)
+            if time < end
+        ]
+        rows.sort(key=lambda row: (row[0], row[1]))
+        return [(time, sensor, value) for time, _, sensor, value in rows]
+
+    def right_rows(self, stage: str, end: int) -> list[Row]:
+        """What a stage should have published before the boundary `end`, by the sources' logs."""
+        rows = self.source_rows(end)
+        for name in self.stages:
+            rows = self._windows(rows, end) if name == "sums" else _cleaned(rows)
+            if name == stage:
+                break
+        return [row for row in rows if row[0] < end]
+
+    def _windows(self, rows: Sequence[Row], end: int) -> list[Row]:
+        sums: dict[tuple[int, str], list[int]] = defaultdict(lambda: [0, 0])
+        for moment, sensor, value in rows:
+            first = moment // self.slide_us * self.slide_us + self.slide_us
+            for until in range(first, moment + self.size_us + 1, self.slide_us):
+                if until - self.size_us <= moment:
+                    sums[until, sensor][0] += 1
+                    sums[until, sensor][1] += value
+        return [
+            (until - 1, sensor, until - self.size_us, until, n, total)
+            for (until, sensor), (n, total) in sorted(sums.items())
+            if until <= end
+        ]
+
+    def check(self, *, all_replicas: bool = True) -> None:
+        """The client's and every replica's final rows are those of a run without any failure."""
+        end = self.boundary
+        right = self.right_rows(self.last, end)
+        rows = [row for row in self.client_rows() if row[0] < end]
+        assert rows == right, _difference("the client", rows, right)
+        for name in self.replicas if all_replicas else []:
+            if name in self.processes:
+                start, end, rows = self.replica_rows(name)
+                right = self.right_rows(name.partition("/")[0], end)
+                kept = [row for row in right if row[0] >= start]
+                assert rows == kept, _difference(name, rows, kept)
+
+
+def _cleaned(rows: Sequence[Row]) -> list[Row]:
+    return [(time, sensor, value * 2) for time, sensor, value in rows if value % 5 != 0]
+
+
+def _rows(table: pa.Table) -> list[Row]:
+    """Plain values, times as microseconds, windows as their two ends."""
+    columns: list[Any] = []
+    for column in table.columns:
+        if pa.types.is_timestamp(column.type):
+            columns.append(column.cast(pa.int64()).to_pylist())
+        elif pa.types.is_struct(column.type):
+            joined = column.combine_chunks()
+            columns += [joined.field(at).cast(pa.int64()).to_pylist() for at in (0, 1)]
+        else:
+            columns.append(column.to_pylist())
+    return list(zip(*columns, strict=True))
+
+
+def _difference(who: str, rows: Sequence[Row], right: Sequence[Row]) -> str:
+    for at, (one, other) in enumerate(zip(rows, right, strict=False)):
+        if one != other:
+            return f"{who}: row {at} is {one}, right is {other}"
+    return f"{who}: has {len(rows)} rows, right are {len(right)}"

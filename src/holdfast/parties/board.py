@@ -1,0 +1,142 @@
+"""The live table of `holdfast run`: each party, how it is and how far."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from threading import Event
+from typing import Any, Final
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from holdfast.parties.supervisor import Keeper, Supervisor
+from holdfast.topology import Topology
+
+__all__ = ["run_topology", "status_table"]
+
+EVERY = 1.0
+"""Seconds between two looks."""
+
+COLOURS: Final = {
+    "STABLE": "green",
+    "UP_FAILURE": "yellow",
+    "STABILIZATION": "cyan",
+    "FAILURE": "red",
+}
+WORDS: Final = {
+    "STABLE": "stable",
+    "UP_FAILURE": "tentative",
+    "STABILIZATION": "correcting",
+    "FAILURE": "silent",
+}
+
+
+def run_topology(
+    file: Path,
+    console: Console,
+    *,
+    only: Iterable[str] = (),
+    options: Iterable[str] = (),
+    ending: Event | None = None,
+) -> None:
+    """Run the parties of a file until Ctrl-C, or until `ending` is set."""
+    topology = Topology.read(file)
+    ending = ending or Event()
+    with Supervisor(topology, file.absolute(), list(only), list(options)) as supervisor:
+        keepers = supervisor.keepers
+        try:
+            if console.is_terminal:
+                with Live(console=console, auto_refresh=False) as live:
+                    _keep(supervisor, ending, lambda: live.update(_page(supervisor), refresh=True))
+            else:
+                console.print(f"running {', '.join(keepers)}", soft_wrap=True, highlight=False)
+                seen: dict[str, str] = {}
+                _keep(supervisor, ending, lambda: _print_changes(supervisor, console, seen))
+        except KeyboardInterrupt:
+            pass
+        console.print("ending all parties", highlight=False)
+
+
+def _keep(supervisor: Supervisor, ending: Event, show: Callable[[], object]) -> None:
+    while not ending.is_set():
+        supervisor.look()
+        show()
+        ending.wait(EVERY)
+
+
+def _page(supervisor: Supervisor) -> RenderableType:
+    logs = supervisor.topology.state_folder / "logs"
+    return Group(
+        status_table(supervisor.topology.name, supervisor.keepers.values()),
+        Text(f"what they say is in {logs}; Ctrl-C ends all", style="dim"),
+    )
+
+
+def status_table(title: str, keepers: Iterable[Keeper]) -> Table:
+    table = Table(title=title)
+    table.add_column("party")
+    table.add_column("state")
+    for name in ("final rows", "tentative rows", "behind", "shown", "waiting", "batch"):
+        table.add_column(name, justify="right")
+    table.add_column("links")
+    table.add_column("starts", justify="right")
+    for keeper in keepers:
+        table.add_row(keeper.party.name, _state(keeper), *_facts(keeper), str(keeper.starts))
+    return table
+
+
+def _state(keeper: Keeper) -> Text:
+    if keeper.process is None:
+        wait = max(0.0, keeper.due - time.monotonic())
+        return Text(f"ended ({keeper.code}), again in {wait:.0f} s", style="red")
+    if keeper.status is None:
+        return Text("starting" if keeper.party.address else "running", style="dim")
+    if not keeper.status.get("ready", True):
+        return Text("starting Spark", style="dim")
+    state = str(keeper.status.get("state"))
+    return Text(WORDS.get(state, state), style=COLOURS.get(state, ""))
+
+
+def _facts(keeper: Keeper) -> list[str | Text]:
+    said = keeper.status
+    if said is None:
+        return [""] * 7
+    links: dict[str, bool] = said.get("links", {})
+    down = [party for party, is_up in links.items() if not is_up]
+    shown: Text | str = ""
+    if links:
+        up = f"{len(links) - len(down)} of {len(links)}"
+        shown = Text(f"{up}, not {', '.join(down)}", style="red") if down else up
+    return [
+        _count(said, "stable_rows"),
+        _count(said, "tentative_rows"),
+        _seconds(said, "lag_seconds"),
+        _seconds(said, "delay_new_seconds"),
+        _count(said, "buckets_buffered"),
+        _seconds(said, "batch_seconds"),
+        shown,
+    ]
+
+
+def _count(said: Any, name: str) -> str:
+    return f"{said[name]:,}" if name in said else ""
+
+
+def _seconds(said: Any, name: str) -> str:
+    if name not in said:
+        return ""
+    # Before its first bucket a stream ends in 1970.
+    return f"{said[name]:.1f} s" if said[name] < 1e8 else ""
+
+
+def _print_changes(supervisor: Supervisor, console: Console, seen: dict[str, str]) -> None:
+    for name, keeper in supervisor.keepers.items():
+        state = _state(keeper).plain
+        kind = "ended" if keeper.process is None else state
+        if seen.get(name) != kind:
+            seen[name] = kind
+            console.print(f"{name}: {state}", soft_wrap=True, highlight=False, markup=False)

@@ -1,0 +1,112 @@
+"""The one thread of a party in which its protocol runs: events in turn, and wakes in time."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from queue import Empty, SimpleQueue
+from threading import Event, Thread
+from typing import TypeVar
+
+from holdfast.errors import HoldfastError, StoreUnavailableError
+
+__all__ = ["Clock", "Loop"]
+
+LONGEST_SLEEP = 1.0
+
+Answer = TypeVar("Answer")
+
+logger = logging.getLogger(__name__)
+
+
+class Clock:
+    """Microseconds since 1970 that never go back, whatever is done to the machine's clock."""
+
+    def __init__(self) -> None:
+        self._ahead = time.time_ns() - time.monotonic_ns()
+
+    def __call__(self) -> int:
+        return (time.monotonic_ns() + self._ahead) // 1000
+
+
+class Loop:
+    """Calls what is posted to it, one after the other, and `wake` when `next_wake` says so."""
+
+    def __init__(
+        self,
+        name: str,
+        clock: Callable[[], int],
+        wake: Callable[[int], None],
+        next_wake: Callable[[], float],
+    ) -> None:
+        self._clock = clock
+        self._wake = wake
+        self._next_wake = next_wake
+        self._events: SimpleQueue[Callable[[int], None] | None] = SimpleQueue()
+        self.failure: BaseException | None = None
+        """What ended it, if it was not `stop`."""
+        self.ended = Event()
+        self._thread = Thread(target=self._run, name=f"holdfast {name}", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def post(self, event: Callable[[int], None]) -> None:
+        """Have it called with the time, in the loop's thread. Never waits."""
+        self._events.put(event)
+
+    def call(self, question: Callable[[int], Answer], patience: float = 30.0) -> Answer:
+        """The same, and wait for what it answers. Not from the loop's own thread."""
+        answer: Future[Answer] = Future()
+
+        def ask(now: int) -> None:
+            try:
+                answer.set_result(question(now))
+            except HoldfastError as error:
+                answer.set_exception(error)
+
+        self.post(ask)
+        deadline = time.monotonic() + patience
+        while True:
+            try:
+                return answer.result(timeout=0.1)
+            except FutureTimeoutError:
+                if self.ended.is_set() or time.monotonic() > deadline:
+                    raise StoreUnavailableError(
+                        "the party does not answer; see its log, and start it again"
+                    ) from None
+
+    def stop(self) -> None:
+        self._events.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            while self._turn():
+                pass
+        except BaseException as error:
+            # The party is of no use any more: whoever runs it sees it and starts it anew.
+            logger.exception("the loop has failed")
+            self.failure = error
+        finally:
+            self.ended.set()
+
+    def _turn(self) -> bool:
+        now = self._clock()
+        due = self._next_wake()
+        if due <= now:
+            self._wake(now)
+            due = self._next_wake()
+        rest = LONGEST_SLEEP if due == math.inf else (due - self._clock()) / 1e6
+        try:
+            event = self._events.get(timeout=min(max(rest, 0.0), LONGEST_SLEEP))
+        except Empty:
+            return True
+        if event is None:
+            return False
+        event(self._clock())
+        return True

@@ -1,0 +1,153 @@
+"""What `holdfast node FILE PARTY` does: one party of a topology, in this process, until it ends."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from threading import Event
+from typing import Protocol
+
+from holdfast.errors import HoldfastError, InvalidArgumentError
+from holdfast.parties.guard import FolderGuard
+from holdfast.topology import PartyKind, Topology
+
+__all__ = ["PartyEndedError", "read_routes", "run_party"]
+
+LOOK = 0.2
+"""Seconds between two looks at whether the party is well."""
+
+logger = logging.getLogger("holdfast")
+
+
+class PartyEndedError(HoldfastError):
+    """The party cannot go on; started again, it goes on from its folder."""
+
+
+class _Running(Protocol):
+    @property
+    def failure(self) -> str | None: ...
+
+
+def run_party(
+    topology: Topology,
+    name: str,
+    *,
+    master: str = "local[2]",
+    routes: Mapping[str, str] | None = None,
+    metrics: int | None = None,
+) -> None:
+    """Returns when it is asked to end (SIGTERM, Ctrl-C); raises if it cannot go on. `metrics`: the
+    port of the page for Prometheus."""
+    party = topology.parties().get(name)
+    if party is None:
+        known = ", ".join(topology.parties())
+        raise InvalidArgumentError(
+            f"party: there is no {name!r} in the topology; give one of {known}"
+        )
+    logging.basicConfig(
+        stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s"
+    )
+    logging.getLogger("py4j").setLevel(logging.WARNING)
+    with _asked_to_end() as ending, ExitStack() as stack:
+        guard = stack.enter_context(FolderGuard(topology.state_folder / name))
+        match party.kind:
+            case PartyKind.REPLICA:
+                running = _start_replica(stack, guard, topology, name, master, routes, metrics)
+            case PartyKind.SOURCE:
+                running = _start_source(stack, topology, name, metrics)
+            case PartyKind.SINK:
+                running = _start_sink(stack, topology, name, routes)
+        logger.info("%s: started", name)
+        while not ending.wait(LOOK):
+            if running.failure is not None:
+                raise PartyEndedError(f"{name}: {running.failure}")
+        logger.info("%s: ends", name)
+
+
+@contextmanager
+def _asked_to_end() -> Iterator[Event]:
+    ending = Event()
+    before = {each: signal.signal(each, lambda *_: ending.set()) for each in _SIGNALS}
+    try:
+        yield ending
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+
+
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+def _start_replica(
+    stack: ExitStack,
+    guard: FolderGuard,
+    topology: Topology,
+    name: str,
+    master: str,
+    routes: Mapping[str, str] | None,
+    metrics: int | None,
+) -> _Running:
+    from holdfast.parties.metrics import serve_party_metrics
+    from holdfast.parties.replica import Replica
+    from holdfast.spark.sessions import driver_pid, local_session
+
+    stage = topology.stages[name.partition("/")[0]]
+    spark = local_session(f"holdfast {name}", master=master, partitions=stage.shards)
+    stack.callback(spark.stop)
+    guard.note_spark(driver_pid(spark))
+    replica = Replica(topology, name, spark, routes=routes)
+    stack.callback(replica.close)
+    if metrics is not None:
+        stack.enter_context(serve_party_metrics(replica.status, metrics))
+    return replica
+
+
+def _start_source(stack: ExitStack, topology: Topology, name: str, metrics: int | None) -> _Running:
+    from holdfast.parties.metrics import serve_party_metrics
+    from holdfast.parties.source import SourceParty
+    from holdfast.sources import arrow_schema, open_source
+
+    party = SourceParty(topology, name, arrow_schema(topology.streams[name]))
+    stack.callback(party.close)
+    driver = open_source(topology, name, party)
+    driver.start()
+    stack.callback(driver.stop)
+    if metrics is not None:
+        stack.enter_context(serve_party_metrics(party.status, metrics))
+    return _Both(party, driver)
+
+
+def _start_sink(
+    stack: ExitStack, topology: Topology, name: str, routes: Mapping[str, str] | None
+) -> _Running:
+    from holdfast.sinks import open_sink
+
+    sink = open_sink(topology, name, routes=routes)
+    sink.start()
+    stack.callback(sink.stop)
+    return sink
+
+
+class _Both:
+    """Two that run together: if one fails, both have."""
+
+    def __init__(self, *parts: _Running) -> None:
+        self._parts = parts
+
+    @property
+    def failure(self) -> str | None:
+        return next((part.failure for part in self._parts if part.failure is not None), None)
+
+
+def read_routes(given: list[str]) -> dict[str, str]:
+    """`PARTY=HOST:PORT` as given on the command line."""
+    routes = {}
+    for each in given:
+        party, sign, address = each.partition("=")
+        if not sign or not party or ":" not in address:
+            raise InvalidArgumentError(f"--route: {each!r} is no route; give PARTY=HOST:PORT")
+        routes[party] = address
+    return routes

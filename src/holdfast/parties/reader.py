@@ -1,0 +1,163 @@
+"""A reader of one stream: what sinks, `holdfast tail` and programs see it through.
+
+Reads the best replica, switches when it fails, and tells in order: rows that are final, rows that
+are tentative, that tentative ones are withdrawn, that all is corrected.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from queue import Empty, Full, Queue
+from threading import Event
+from types import TracebackType
+from typing import Self
+
+import pyarrow as pa
+
+from holdfast.errors import StoreUnavailableError
+from holdfast.parties.loop import Clock, Loop
+from holdfast.parties.neighbours import Neighbours
+from holdfast.protocol.client import Client, Shown
+from holdfast.protocol.messages import Message, Send
+from holdfast.tuples import Kind
+from holdfast.wire.security import Security
+
+__all__ = ["Reader", "Told"]
+
+WAITING = 1024
+"""What may wait for the application; then the stream waits too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a reader is told: rows, or a word about them."""
+
+    kind: Kind
+    boundary: int
+    """Of rows: up to where they go. Of an UNDO: what is before this stands."""
+    rows: pa.Table | None = None
+    """With their event time in `stime`, in the stream's order."""
+
+
+class Reader:
+    """Iterates over what is told; a context manager. `position`: what is before has been read."""
+
+    def __init__(
+        self,
+        stream: str,
+        publishers: Mapping[str, str],
+        *,
+        me: str,
+        security: Security | None = None,
+        tentative: bool = True,
+        position: int = 0,
+        may_skip: bool = False,
+        acknowledges: bool = False,
+        heartbeat: int = 100_000,
+        missed: int = 3,
+        clock: Callable[[], int] | None = None,
+    ) -> None:
+        """`publishers`: the parties that publish it, and their addresses. `me`: the name we are
+        known by; a topology knows its sinks, all others are guests for whom nothing is kept.
+        `acknowledges`: what was told is kept by those before us until `acknowledge` is called."""
+        self._client = Client(
+            stream,
+            tuple(publishers),
+            heartbeat=heartbeat,
+            missed=missed,
+            tentative=tentative,
+            position=position,
+            may_skip=may_skip,
+        )
+        if acknowledges:
+            self._client.done = position
+        self._told: Queue[Told] = Queue(WAITING)
+        self._closing = Event()
+        self._loop = Loop(me, clock or Clock(), self._wake, self._next_wake)
+        self._neighbours = Neighbours(
+            me, publishers, security, self._take, heartbeat=heartbeat / 1e6
+        )
+        self._loop.start()
+
+    @property
+    def gaps(self) -> list[tuple[int, int]]:
+        """Pieces of event time that no replica kept any more."""
+        return list(self._client.gaps)
+
+    @property
+    def is_connected(self) -> bool:
+        return any(link.is_connected for link in self._neighbours.links.values())
+
+    def next(self, timeout: float | None = None) -> Told | None:
+        """What is told next; None after so many seconds without anything, or when it is closed."""
+        deadline = math.inf if timeout is None else time.monotonic() + timeout
+        while not self._closing.is_set():
+            rest = deadline - time.monotonic()
+            try:
+                return self._told.get(timeout=min(0.1, max(rest, 0)))
+            except Empty:
+                if self._loop.failure is not None:
+                    raise StoreUnavailableError(
+                        f"the reader has failed ({self._loop.failure}); open a new one"
+                    ) from self._loop.failure
+                if rest <= 0:
+                    return None
+        return None
+
+    def acknowledge(self, boundary: int) -> None:
+        """What is before this is safe with us."""
+
+        def note(now: int) -> None:
+            self._client.done = max(boundary, self._client.done or 0)
+
+        self._loop.post(note)
+
+    def __iter__(self) -> Iterator[Told]:
+        while (told := self.next()) is not None:
+            yield told
+
+    def close(self) -> None:
+        self._closing.set()
+        self._neighbours.close()
+        self._loop.stop()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _next_wake(self) -> float:
+        return self._client.next_wake
+
+    def _wake(self, now: int) -> None:
+        self._do(*self._client.wake(now))
+
+    def _take(self, sender: str, message: Message) -> None:
+        self._loop.post(lambda now: self._do(*self._client.receive(sender, message, now)))
+
+    def _do(self, shown: list[Shown], sends: list[Send]) -> None:
+        for send in sends:
+            self._neighbours.send(send.to, send.message)
+        for each in shown:
+            rows = None
+            if each.kind in (Kind.INSERT, Kind.TENTATIVE):
+                tables = [row.value.table() for row in each.rows]
+                rows = pa.concat_tables(tables) if tables else None
+            self._tell(Told(each.kind, each.boundary, rows))
+
+    def _tell(self, told: Told) -> None:
+        while not self._closing.is_set():
+            try:
+                self._told.put(told, timeout=0.1)
+            except Full:
+                continue
+            return

@@ -1,0 +1,396 @@
+"""One replica of a stage: the node of the protocol between its links, its query and its disk.
+
+The loop's thread runs the protocol. What it decides goes into the journal of the query; what the
+query makes of that goes into the log and then, as the protocol says, to the readers. A replica that
+is started again lets the query finish what is in the journal and goes on from there; one without a
+disk has lost its state and gets it from a peer, or from its inputs.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from threading import Event
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from holdfast.errors import InvalidArgumentError, StoreUnavailableError
+from holdfast.parties.counts import ReplicaCounts
+from holdfast.parties.disk_log import DiskLog
+from holdfast.parties.loop import Clock, Loop
+from holdfast.parties.neighbours import Neighbours
+from holdfast.parties.places import place_of, security_of, settings_of
+from holdfast.parties.tickets import LogTicket, read_log
+from holdfast.protocol.commands import (
+    Command,
+    CopyState,
+    Drop,
+    Fork,
+    Install,
+    Rerun,
+    Restart,
+    StartOver,
+    Work,
+)
+from holdfast.protocol.messages import Message, Send
+from holdfast.protocol.node import Node
+from holdfast.spark.stages.compile import compile_stage
+from holdfast.spark.stages.entries import Entry, Order, Piece
+from holdfast.spark.stages.gate_source import read_journal_ticket
+from holdfast.spark.stages.query import Result, StageQuery
+from holdfast.topology import Topology
+from holdfast.tuples import Row, Segment
+from holdfast.wire.outbox import Outbox
+from holdfast.wire.server import LogServer
+
+__all__ = ["Replica"]
+
+logger = logging.getLogger(__name__)
+
+
+class Replica:
+    """Runs until it is closed or `failure` says why it cannot go on."""
+
+    def __init__(
+        self,
+        topology: Topology,
+        name: str,
+        spark: SparkSession,
+        *,
+        routes: Mapping[str, str] | None = None,
+        clock: Callable[[], int] | None = None,
+    ) -> None:
+        """`routes`: addresses of parties that are reached elsewhere than the topology says."""
+        parties = topology.parties()
+        stage = topology.stages[name.partition("/")[0]]
+        self.name = name
+        self.stream = name.partition("/")[0]
+        self.topology = topology
+        self.place = place_of(topology, name)
+        self.settings = settings_of(topology, stage)
+        self.clock = clock or Clock()
+        self.counts = ReplicaCounts()
+        self.folder = topology.state_folder / name
+        self.ready = Event()
+        """Set when it has begun to take part."""
+        self._inputs = tuple(stage.inputs)
+        self._security = security_of(topology)
+        self._log = DiskLog(self.folder / "log")
+        self._node: Node | None = None
+        self._works: dict[int, Work] = {}
+        """What the query has been asked to do and has not done, by entry."""
+        self._copies: dict[int, CopyState] = {}
+        self._base = 0
+        """Where the base of the query stands: the end of the last stretch it has done."""
+        self._done = 0
+        """The newest entry whose result is in the log."""
+        self._drained = -1
+        """The entry after which the journal of an earlier life is done."""
+        self._restored: list[Segment] = []
+        self._consistent_from = 0
+        self._has_state = False
+        self._read_log()
+        compiled = compile_stage(spark, topology, self.stream)
+        self.schema = to_arrow_schema(compiled.published, timezone="UTC")
+        self._loop = Loop(name, self.clock, self._wake, self._next_wake)
+        address = parties[name].address
+        assert address is not None
+        beat = int(stage.heartbeat) / 1e6
+        self._server = LogServer(
+            address, self._security, self, heartbeat=beat, silence=max(1.0, 10 * beat)
+        )
+        self._query = StageQuery(
+            spark,
+            compiled,
+            self.folder,
+            size=self.settings.size,
+            shards=stage.shards,
+            address=(self._server.address.host, self._server.address.port),
+            security=self._security,
+            deliver=self._deliver,
+        )
+        others = [*(p for ps in self.place.inputs.values() for p in ps), *self.place.peers]
+        addresses = {other: (routes or {}).get(other) or parties[other].address for other in others}
+        self._neighbours = Neighbours(
+            name,
+            {other: address for other, address in addresses.items() if address is not None},
+            self._security,
+            self._take_message,
+            heartbeat=beat,
+        )
+        self._loop.start()
+        self._loop.post(self._drain)
+
+    # What whoever runs it sees
+
+    @property
+    def failure(self) -> str | None:
+        """Why it cannot go on, if it cannot."""
+        if self._loop.failure is not None:
+            return f"{type(self._loop.failure).__name__}: {self._loop.failure}"
+        return self._query.failure
+
+    @property
+    def address(self) -> Any:
+        return self._server.address
+
+    def close(self) -> None:
+        self._neighbours.close()
+        self._server.close()
+        self._query.stop()
+        self._loop.stop()
+        self._log.close()
+
+    # The loop
+
+    def _next_wake(self) -> float:
+        return float("inf") if self._node is None else self._node.next_wake
+
+    def _wake(self, now: int) -> None:
+        if self._node is not None:
+            self._do(self._node.wake(now), now)
+
+    def _take_message(self, sender: str, message: Message) -> None:
+        self._loop.post(lambda now: self._receive(sender, message, now))
+
+    def _receive(self, sender: str, message: Message, now: int) -> None:
+        if self._node is not None:
+            self._do(self._node.receive(sender, message, now), now)
+
+    def _do(self, commands: list[Command], now: int) -> None:
+        node = self._node
+        for command in commands:
+            if isinstance(command, StartOver):
+                self._start_over(now)
+                return
+            self._carry_out(command, now)
+        if node is not None and self._node is node:
+            line = node.lines[self.stream]
+            self._log.drop_before(line.dropped_before)
+            self.counts.look(node, now)
+
+    def _carry_out(self, command: Command, now: int) -> None:
+        match command:
+            case Send(to, message):
+                self._neighbours.send(to, message)
+            case Work():
+                self._works[self._submit(self._entry(command))] = command
+            case Fork():
+                self._submit(Entry(0, Order.FORK))
+            case Drop():
+                self._submit(Entry(0, Order.DROP))
+            case Restart(bucket):
+                self._submit(Entry(0, Order.RESTART, end=bucket * self.settings.size))
+            case Install(bucket, state):
+                self._install(bucket, state)
+            case CopyState():
+                self._copies[self._submit(Entry(0, Order.COPY))] = command
+            case Rerun():
+                # No gate on Spark asks for it yet.
+                pass
+
+    def _submit(self, entry: Entry) -> int:
+        return self._query.submit(entry)
+
+    def _entry(self, work: Work) -> Entry:
+        stretch, size = work.stretch, self.settings.size
+        pieces = [
+            Piece(which, row.stime // size, row.value)
+            for which, stream in enumerate(self._inputs)
+            for row in stretch.rows[stream]
+        ]
+        pieces.sort(key=lambda piece: (piece.bucket, piece.input))
+        return Entry(0, Order.WORK, stretch.start, stretch.end, work.tentative, tuple(pieces))
+
+    # Results
+
+    def _deliver(self, result: Result) -> None:
+        """Called by Spark: wait until it is in the log, for then Spark takes it for done."""
+        done = Event()
+        self._loop.post(lambda now: self._take_result(result, now, done))
+        while not done.wait(0.2):
+            if self._loop.ended.is_set():
+                raise StoreUnavailableError(f"{self.name}: the replica has stopped; start it again")
+
+    def _take_result(self, result: Result, now: int, done: Event) -> None:
+        match result.order:
+            case Order.WORK:
+                self._finish(result, now)
+            case Order.RESTART:
+                self._base = self._query.journal.read(result.entry).end
+            case Order.INSTALL:
+                self._base = self._query.journal.read(result.entry).end
+            case Order.COPY:
+                self._send_state(result, now)
+        done.set()
+        if result.entry == self._drained:
+            self._begin(now)
+
+    def _finish(self, result: Result, now: int) -> None:
+        entry = self._query.journal.read(result.entry)
+        rows = tuple(
+            Row(bucket * self.settings.size, None, chunk) for bucket, chunk in result.chunks
+        )
+        work = self._works.pop(result.entry, None)
+        if entry.tentative:
+            self.counts.tentative += sum(row.value.rows for row in rows)
+        elif result.entry > self._done:
+            segment = self._log.append(
+                Segment(entry.start, entry.end, rows), self._facts(result.entry)
+            )
+            rows = segment.rows
+            self._base, self._done = entry.end, result.entry
+            self.counts.stable += sum(row.value.rows for row in rows)
+            if self._node is None:
+                self._has_state = True
+                self._restored.append(segment)
+        if work is None or self._node is None:
+            return
+        self._do(self._node.finished(work, {self.stream: rows}, now), now)
+        if self._node is not None and not entry.tentative:
+            self._do(self._node.saved(work.stretch.stop, now), now)
+
+    def _facts(self, entry: int) -> dict[str, int]:
+        consistent_from = self._consistent_from
+        if self._node is not None:
+            consistent_from = self._node.consistent_from
+        return {"entry": entry, "consistent_from": consistent_from}
+
+    # Beginning, again
+
+    def _read_log(self) -> None:
+        for record in self._log.take():
+            self._has_state = True
+            self._restored.append(record.segment)
+            self._base = record.segment.end
+            self._done = max(self._done, record.facts["entry"])
+            self._consistent_from = record.facts["consistent_from"]
+
+    def _drain(self, now: int) -> None:
+        """Let the query finish what an earlier life has left; a fork of that life goes."""
+        self._drained = self._submit(Entry(0, Order.DROP))
+
+    def _begin(self, now: int) -> None:
+        """The query is at the end of its journal: take part."""
+        self._node = Node(self.place, self.settings, now, lost=not self._has_state)
+        if self._has_state:
+            lines = {self.stream: self._published()}
+            bucket = self._base // self.settings.size
+            self._node.resume(bucket, self._consistent_from, lines, now)
+        self._restored = []
+        self.ready.set()
+        self._do(self._node.wake(now), now)
+
+    def _published(self) -> list[Segment]:
+        """What of the log is right, bucket by bucket, up to where it has no hole."""
+        pieces: list[Segment] = []
+        for segment in self._restored:
+            if segment.end <= self._consistent_from:
+                continue
+            if pieces and segment.start > pieces[-1].end:
+                pieces.clear()
+            pieces += segment.after(self._consistent_from).by_bucket(self.settings.size)
+        return pieces
+
+    def _start_over(self, now: int) -> None:
+        """What comes next is kept nowhere any more: begin as one that has lost its state."""
+        logger.warning("%s: starts over, for its inputs have gone on without it", self.name)
+        self._works.clear()
+        self._copies.clear()
+        self._log.clear()
+        self._submit(Entry(0, Order.DROP))
+        self._submit(Entry(0, Order.RESTART))
+        self._node = Node(self.place, self.settings, now, lost=True)
+
+    def _install(self, bucket: int, state: bytes) -> None:
+        """Take over what a peer has; its log too, so that a restart finds it."""
+        node = self._node
+        assert node is not None
+        boundary = bucket * self.settings.size
+        entry = self._submit(Entry(0, Order.INSTALL, end=boundary, state=state))
+        self._log.clear()
+        line = node.lines[self.stream]
+        for segment in list(line.segments.since(0)):
+            self._log.append(segment, self._facts(entry))
+        if line.end < boundary or not line.segments:
+            self._log.append(Segment(boundary, boundary, ()), self._facts(entry))
+        self._done = entry
+
+    def _send_state(self, result: Result, now: int) -> None:
+        """The copy is of the base as it stands after all that was asked for before."""
+        command = self._copies.pop(result.entry, None)
+        node = self._node
+        if command is None or node is None or node.is_lost:
+            return
+        if node.gate.base * self.settings.size == self._base:
+            reply = replace(node.offer(command.reply.number), state=result.state)
+            self._neighbours.send(command.to, reply)
+
+    # The server
+
+    def opened(self, party: str, outbox: Outbox) -> None:
+        self._loop.post(lambda now: self._neighbours.callers.__setitem__(party, outbox))
+
+    def received(self, party: str, message: Message) -> None:
+        self._take_message(party, message)
+
+    def closed(self, party: str, outbox: Outbox) -> None:
+        def leave(now: int) -> None:
+            if self._neighbours.callers.get(party) is outbox:
+                del self._neighbours.callers[party]
+                if self._node is not None:
+                    self._node.left(party)
+
+        self._loop.post(leave)
+
+    def read(self, ticket: bytes) -> pa.Table | pa.RecordBatchReader:
+        wanted = read_journal_ticket(ticket)
+        if wanted is not None:
+            entry, piece = wanted
+            pieces = self._query.journal.read(entry).pieces
+            if piece >= len(pieces):
+                raise InvalidArgumentError(f"ticket: entry {entry} has {len(pieces)} pieces")
+            return pieces[piece].chunk.table()
+        asked = LogTicket.read(ticket)
+        return self._loop.call(lambda now: self._read(asked))
+
+    def _read(self, asked: LogTicket) -> pa.RecordBatchReader:
+        node = self._node
+        if node is None or node.is_lost or asked.stream != self.stream:
+            raise InvalidArgumentError(f"ticket: {self.name} has no {asked.stream} to read")
+        return read_log(node.lines[self.stream], asked, self.schema)
+
+    def push(self, stream: str, batch: pa.RecordBatch) -> bytes:
+        raise InvalidArgumentError(
+            f"{self.name}: is a replica of a stage; push rows to the source of a stream"
+        )
+
+    def act(self, name: str, body: bytes) -> bytes:
+        if name == "status":
+            return json.dumps(self.status()).encode()
+        raise InvalidArgumentError(f"action: there is no {name!r}; ask for 'status'")
+
+    def streams(self) -> Mapping[str, pa.Schema]:
+        return {self.stream: self.schema}
+
+    def status(self) -> dict[str, Any]:
+        """What a person or a program may want to know of it."""
+        progress = self._query.progress or {}
+        links = self._neighbours.links
+        return {
+            "party": self.name,
+            "kind": "replica",
+            "ready": self.ready.is_set(),
+            **self.counts.status(),
+            "batch_seconds": (progress.get("durationMs") or {}).get("triggerExecution", 0) / 1000,
+            "log_bytes": self._log.size,
+            "received_bytes": sum(link.received_bytes for link in links.values()),
+            "links": {party: link.is_connected for party, link in links.items()},
+            "callers": self._server.parties,
+            "refused": {k: v for k, v in self._server.counts.items() if k.startswith("refused")},
+        }

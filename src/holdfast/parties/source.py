@@ -1,0 +1,300 @@
+"""The source of a stream: takes rows in, logs them, publishes them bucket by bucket.
+
+What has been taken in is on disk before anybody is told so, and a bucket is logged whole before it
+is published. A source that is started again publishes the very same, and then the rest.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pyarrow as pa
+
+from holdfast.errors import InvalidArgumentError, StoreUnavailableError
+from holdfast.parties.arrivals import STIME, EventTimes, stamped
+from holdfast.parties.disk_log import DiskLog
+from holdfast.parties.loop import Clock, Loop
+from holdfast.parties.neighbours import Neighbours
+from holdfast.parties.places import retention_of, security_of
+from holdfast.parties.tickets import LogTicket, read_log
+from holdfast.protocol.messages import Message, Send
+from holdfast.protocol.source import Log, Persist, Source
+from holdfast.topology import Topology
+from holdfast.tuples import Row, Segment
+from holdfast.wire.chunks import Chunk
+from holdfast.wire.outbox import Outbox
+from holdfast.wire.server import LogServer
+
+__all__ = ["FullError", "SourceParty"]
+
+logger = logging.getLogger(__name__)
+
+
+class FullError(InvalidArgumentError):
+    """The log is full: its readers have to come first."""
+
+
+class SourceParty:
+    """Runs until it is closed. `take` is for whatever brings the rows."""
+
+    def __init__(
+        self,
+        topology: Topology,
+        name: str,
+        schema: pa.Schema,
+        *,
+        clock: Callable[[], int] | None = None,
+    ) -> None:
+        """`schema`: the columns of rows as they are brought, without `stime`."""
+        stream = topology.streams[name]
+        self.name = name
+        self.brought = schema
+        self.schema = schema.insert(0, pa.field(STIME, pa.timestamp("us", "UTC"), nullable=False))
+        self.clock = clock or Clock()
+        self.rows = 0
+        self.folder: Path = topology.state_folder / name
+        self._size = int(topology.bucket)
+        self._log = DiskLog(self.folder / "log", durable=True)
+        self._arrived = DiskLog(self.folder / "arrived", durable=True)
+        """What was taken in and is not in the log."""
+        records = self._log.take()
+        self.place: Any = records[-1].facts.get("place") if records else None
+        """How far whatever brings the rows has come with what was taken in."""
+        self._times = (
+            None
+            if stream.time is None
+            else EventTimes(stream.time, self._size, int(stream.lateness))
+        )
+        self._source = Source(
+            name,
+            topology.readers(name),
+            interval=self._size,
+            retention=retention_of(topology, name),
+            start=records[0].segment.start if records else 0,
+            log=[Log(record.segment) for record in records],
+        )
+        self._moment = self._source.line.end
+        """No row is taken in before this, whatever was done to the clock between two lives."""
+        if self._times is not None and records:
+            self._times.closed = records[-1].segment.end
+        self._recover()
+        self._loop = Loop(name, self.clock, self._wake, self._next_wake)
+        parties = topology.parties()
+        address = parties[name].address
+        assert address is not None
+        self._neighbours = Neighbours(name, {}, None, self.received, heartbeat=1.0)
+        self._server = LogServer(address, security_of(topology), self)
+        self._loop.start()
+
+    def _recover(self) -> None:
+        """Take in again what had been taken in and was not logged."""
+        for record in self._arrived.take():
+            if record.segment.end > self._source.line.end or self._times is not None:
+                for row in record.segment.rows:
+                    self._keep(row.value.table(), record.segment.start, record.facts["place"])
+        if self._times is not None:
+            # Those that are in the log already.
+            self._times.late = 0
+
+    # Taking rows in
+
+    def take(self, table: pa.Table, place: Any = None) -> None:
+        """Take rows in; when it returns they are on disk. `place`: where to go on from, after
+        them. Raises `FullError` if there is no room; try again later."""
+        table = self._checked(table)
+        self._loop.call(lambda now: self._take(table, place, now))
+
+    def finish(self) -> None:
+        """No more rows will come: publish what is held back. Raises `FullError` as `take` does."""
+        self._loop.call(self._finish)
+
+    def _checked(self, table: pa.Table) -> pa.Table:
+        missing = [name for name in self.brought.names if name not in table.schema.names]
+        if missing:
+            raise InvalidArgumentError(
+                f"{self.name}: the rows have no column {', '.join(missing)}; the stream has "
+                f"{', '.join(self.brought.names)}"
+            )
+        try:
+            return table.select(self.brought.names).cast(self.brought)
+        except (pa.ArrowException, ValueError) as error:
+            raise InvalidArgumentError(
+                f"{self.name}: the rows do not fit the stream's schema ({error}); cast them, "
+                "or mend the schema in the topology"
+            ) from None
+
+    def _finish(self, now: int) -> None:
+        self._check_room()
+        if self._times is not None:
+            self._publish_times(finally_=True)
+
+    def _check_room(self) -> None:
+        if self._source.line.is_full:
+            raise FullError(
+                f"{self.name}: its log is full, for its readers are behind; try again later, or "
+                "let retain be longer"
+            )
+
+    def _take(self, table: pa.Table, place: Any, now: int) -> None:
+        self._check_room()
+        if not len(table):
+            return
+        chunk = Chunk.of(table)
+        now = max(now, self._moment)
+        end = now + 1
+        if self._times is not None:
+            end = self._times.newest_of(table) + 1
+        stored = self._arrived.append(Segment(now, end, (Row(now, None, chunk),)), {"place": place})
+        self.rows += len(table)
+        self._keep(stored.rows[0].value.table(), now, place)
+        if self._times is not None:
+            self._publish_times()
+
+    def _keep(self, table: pa.Table, now: int, place: Any) -> None:
+        if self._times is None:
+            self._moment = max(now, self._moment)
+            self._do(self._source.record(None, table, now))
+        else:
+            self._times.take(table)
+        if place is not None:
+            self.place = place
+
+    def _publish_times(self, *, finally_: bool = False) -> None:
+        """Let the stream's own time go on to where no row may come any more."""
+        assert self._times is not None
+        for bucket, table in self._times.close(finally_=finally_):
+            self._do(self._source.record(None, table, bucket * self._size))
+        self._do(self._source.wake(self._times.closed))
+
+    # The loop
+
+    def _next_wake(self) -> float:
+        # With times of their own, rows make the clock.
+        return self._source.next_wake if self._times is None else float("inf")
+
+    def _wake(self, now: int) -> None:
+        self._do(self._source.wake(now))
+
+    def _do(self, commands: Sequence[Persist]) -> None:
+        for command in commands:
+            segment = command.entry.segment
+            whole = Segment(segment.start, segment.end, self._chunks(segment))
+            try:
+                # The place may be that of rows after these: they are among the arrived.
+                logged = self._log.append(whole, {"place": self.place})
+            except StoreUnavailableError as error:
+                self._end(error)
+                raise
+            self._send(self._source.persisted(Log(logged)))
+            self._arrived.drop_before(segment.end)
+        self._log.drop_before(self._source.line.dropped_before)
+
+    def _end(self, error: StoreUnavailableError) -> None:
+        """The source has let go of rows that could not be logged: only a new start, which finds
+        them among the arrived, brings them back."""
+
+        def fail(now: int) -> None:
+            raise error
+
+        self._loop.post(fail)
+
+    def _chunks(self, segment: Segment) -> tuple[Row, ...]:
+        """What was recorded, as one chunk for each bucket."""
+        tables: dict[int, list[pa.Table]] = {}
+        for row in segment.rows:
+            table = row.value if self._times is not None else stamped(row.value, row.stime)
+            tables.setdefault(row.stime // self._size, []).append(table)
+        rows = []
+        for bucket, some in tables.items():
+            table = pa.concat_tables(some).cast(self.schema)
+            rows.append(Row(max(bucket * self._size, segment.start), None, Chunk.of(table)))
+        return tuple(rows)
+
+    def _send(self, sends: Sequence[Send]) -> None:
+        for send in sends:
+            self._neighbours.send(send.to, send.message)
+
+    def _receive(self, sender: str, message: Message) -> None:
+        self._send(self._source.receive(sender, message))
+        self._log.drop_before(self._source.line.dropped_before)
+
+    # What whoever runs it sees
+
+    @property
+    def failure(self) -> str | None:
+        error = self._loop.failure
+        return None if error is None else f"{type(error).__name__}: {error}"
+
+    @property
+    def ended(self) -> Event:
+        return self._loop.ended
+
+    @property
+    def address(self) -> Any:
+        return self._server.address
+
+    def close(self) -> None:
+        self._server.close()
+        self._loop.stop()
+        self._log.close()
+        self._arrived.close()
+
+    # The server
+
+    def opened(self, party: str, outbox: Outbox) -> None:
+        self._loop.post(lambda now: self._neighbours.callers.__setitem__(party, outbox))
+
+    def received(self, party: str, message: Message) -> None:
+        self._loop.post(lambda now: self._receive(party, message))
+
+    def closed(self, party: str, outbox: Outbox) -> None:
+        def leave(now: int) -> None:
+            if self._neighbours.callers.get(party) is outbox:
+                del self._neighbours.callers[party]
+                self._source.line.leave(party)
+
+        self._loop.post(leave)
+
+    def read(self, ticket: bytes) -> pa.RecordBatchReader:
+        asked = LogTicket.read(ticket)
+        if asked.stream != self.name:
+            raise InvalidArgumentError(f"ticket: {self.name} has no {asked.stream} to read")
+        return self._loop.call(lambda now: read_log(self._source.line, asked, self.schema))
+
+    def push(self, stream: str, batch: pa.RecordBatch) -> bytes:
+        if stream != self.name:
+            raise InvalidArgumentError(f"{self.name}: is not {stream}; push to its own address")
+        self.take(pa.table(batch))
+        return b"logged"
+
+    def act(self, name: str, body: bytes) -> bytes:
+        if name == "status":
+            return json.dumps(self.status()).encode()
+        raise InvalidArgumentError(f"action: there is no {name!r}; ask for 'status'")
+
+    def streams(self) -> Mapping[str, pa.Schema]:
+        return {self.name: self.brought}
+
+    def status(self) -> dict[str, Any]:
+        line = self._source.line
+        return {
+            "party": self.name,
+            "kind": "source",
+            "ready": True,
+            "state": "STABLE",
+            "stable_rows": self.rows,
+            "start": line.dropped_before,
+            "boundary": line.end,
+            "newest": line.end,
+            "lag_seconds": max(0, self.clock() - line.end) / 1e6,
+            "late_rows": 0 if self._times is None else self._times.late,
+            "log_bytes": self._log.size,
+            "full": line.is_full,
+            "callers": self._server.parties,
+            "refused": {k: v for k, v in self._server.counts.items() if k.startswith("refused")},
+        }

@@ -1,0 +1,168 @@
+"""What `holdfast run FILE` does: a process for each party of a topology, kept going.
+
+A party that ends is started again, after a pause that grows while it keeps ending. What each says
+goes into a file of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from holdfast.errors import HoldfastError, InvalidArgumentError
+from holdfast.parties.places import security_of
+from holdfast.topology import Party, Topology
+from holdfast.wire.client import act
+
+__all__ = ["Keeper", "Supervisor"]
+
+PAUSES = (0.5, 1.0, 2.0, 5.0, 10.0)
+"""Seconds before a party is started again, by how often it has ended in a row."""
+WELL = 60.0
+"""A party that has run so long has not ended in a row."""
+PATIENCE = 20.0
+"""Seconds for parties to end when they are asked to."""
+ANSWER = 2.0
+"""Seconds for a party to say how it is."""
+
+
+@dataclass(slots=True)
+class Keeper:
+    """One party's process."""
+
+    party: Party
+    command: Sequence[str]
+    log: Path
+    process: subprocess.Popen[bytes] | None = None
+    starts: int = 0
+    ended_in_a_row: int = 0
+    started: float = 0.0
+    due: float = 0.0
+    """When to start it next."""
+    code: int | None = None
+    """What it last ended with."""
+    status: Mapping[str, Any] | None = None
+    """What it last said of itself."""
+
+    def look(self, now: float) -> None:
+        """Start it if it is time to; see whether it has ended."""
+        if self.process is None:
+            if now >= self.due:
+                self._start(now)
+            return
+        code = self.process.poll()
+        if code is None:
+            return
+        self.code, self.process, self.status = code, None, None
+        self.ended_in_a_row = 0 if now - self.started > WELL else self.ended_in_a_row + 1
+        pause = PAUSES[min(self.ended_in_a_row, len(PAUSES)) - 1] if self.ended_in_a_row else 0.0
+        self.due = now + pause
+
+    def _start(self, now: float) -> None:
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                self.command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                # Ctrl-C is for the supervisor: it ends them in order.
+                start_new_session=True,
+            )
+        self.starts += 1
+        self.started = now
+
+    def ask_to_end(self) -> None:
+        if self.process is not None:
+            with suppress(OSError):
+                self.process.terminate()
+
+    def end(self, patience: float) -> None:
+        if self.process is None:
+            return
+        try:
+            self.process.wait(max(patience, 0.1))
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self.process = None
+
+
+@dataclass
+class Supervisor:
+    """Keeps the parties of a topology going while it is told to `look`. A context manager."""
+
+    topology: Topology
+    file: Path
+    only: Iterable[str] = ()
+    """The hosts whose parties to run; all if none is given."""
+    options: Sequence[str] = ()
+    """What `holdfast node` is given for replicas."""
+    keepers: dict[str, Keeper] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        hosts = set(self.only)
+        parties = self.topology.parties()
+        unknown = hosts - {party.host for party in parties.values()}
+        if unknown:
+            raise InvalidArgumentError(
+                f"--only: nothing runs on {', '.join(sorted(unknown))}; the topology has "
+                f"{', '.join(sorted({party.host for party in parties.values()}))}"
+            )
+        logs = self.topology.state_folder / "logs"
+        logs.mkdir(parents=True, exist_ok=True)
+        self._security = security_of(self.topology)
+        for name, party in parties.items():
+            if hosts and party.host not in hosts:
+                continue
+            command = [sys.executable, "-m", "holdfast", "node", str(self.file), name]
+            if "/" in name:
+                command += self.options
+            self.keepers[name] = Keeper(party, command, logs / f"{name.replace('/', '-')}.log")
+
+    def look(self) -> None:
+        """Start what is to be started, and ask all how they are."""
+        now = time.monotonic()
+        for keeper in self.keepers.values():
+            keeper.look(now)
+        with ThreadPoolExecutor(max_workers=8) as pool:
+            list(pool.map(self._ask, self.keepers.values()))
+
+    def _ask(self, keeper: Keeper) -> None:
+        if keeper.process is None or keeper.party.address is None:
+            return
+        try:
+            said = act(keeper.party.address, self._security, "status", b"", timeout=ANSWER)
+            keeper.status = json.loads(said)
+        except (HoldfastError, ValueError):
+            keeper.status = None
+
+    def close(self) -> None:
+        """End all parties: sinks and replicas first, so that sources lose nobody they wait for."""
+        keepers = list(reversed(self.keepers.values()))
+        for keeper in keepers:
+            keeper.ask_to_end()
+        deadline = time.monotonic() + PATIENCE
+        for keeper in keepers:
+            keeper.end(deadline - time.monotonic())
+
+    def __enter__(self) -> Self:
+        os.environ.setdefault("PYTHONUNBUFFERED", "1")
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()

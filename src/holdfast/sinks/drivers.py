@@ -1,0 +1,196 @@
+"""What runs a sink: a thread that reads a stream and puts it somewhere until it is stopped.
+
+Those before the sink keep a row until it is safe where the sink has put it, and acknowledged.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable
+from threading import Event, Thread
+from typing import Protocol
+
+import pyarrow as pa
+
+from holdfast.parties.reader import Reader, Told
+from holdfast.tuples import Kind
+
+__all__ = ["Driver", "Listener", "MakeReader", "Outlet", "Store", "listen", "store_in"]
+
+LOOK = 0.1
+"""Seconds between two looks whether to stop."""
+AT_ONCE = 65_536
+"""Rows that are stored together, about."""
+WAITING = 1.0
+"""Seconds that a row waits for others."""
+SILENCE = 60.0
+"""Seconds without rows after which a store notes how far the stream has come."""
+
+MakeReader = Callable[[int, bool], Reader]
+"""Makes a reader of the sink's stream that acknowledges, from a position, and with or without
+tentative rows."""
+
+logger = logging.getLogger(__name__)
+
+
+class Store(Protocol):
+    """Holds final rows, and its own position with them."""
+
+    @property
+    def position(self) -> int:
+        """What of the stream is before this is safe here."""
+
+    def write(self, rows: pa.Table | None, end: int) -> None:
+        """Hold the rows between the position and the boundary `end`, all of them or none; None is
+        for silence."""
+
+    def close(self) -> None: ...
+
+
+class Listener(Protocol):
+    """Is told of a stream, for better or worse."""
+
+    @property
+    def position(self) -> int:
+        """What is before this it has been told."""
+
+    def tell(self, told: Told) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class Outlet:
+    """A stream as a sink reads it."""
+
+    def __init__(self, name: str, make_reader: MakeReader) -> None:
+        self.name = name
+        self.make_reader = make_reader
+        self.stopping = Event()
+        self.counts: Counter[str] = Counter()
+
+    def next(self, reader: Reader) -> Told | None:
+        """What is told next, None if there is nothing just now."""
+        told = reader.next(LOOK)
+        gaps = reader.gaps
+        for start, end in gaps[self.counts["gaps"] :]:
+            logger.error(
+                "%s: what lies between %d and %d was not kept for it and is missing; "
+                "let retain be longer",
+                self.name,
+                start,
+                end,
+            )
+        self.counts["gaps"] = len(gaps)
+        return told
+
+
+def store_in(open_store: Callable[[], Store], outlet: Outlet) -> None:
+    """Move a stream into a store, many rows at a time."""
+    store = open_store()
+    try:
+        with outlet.make_reader(store.position, False) as reader:
+            batches = _Batches(store, reader, outlet.counts)
+            while not outlet.stopping.is_set():
+                told = outlet.next(reader)
+                if told is not None and told.kind is Kind.INSERT:
+                    batches.add(told)
+                batches.write_if_due()
+            batches.write()
+    finally:
+        store.close()
+
+
+class _Batches:
+    """Rows on their way into a store."""
+
+    def __init__(self, store: Store, reader: Reader, counts: Counter[str]) -> None:
+        self._store = store
+        self._reader = reader
+        self._counts = counts
+        self._tables: list[pa.Table] = []
+        self._rows = 0
+        self._end = store.position
+        self._since = time.monotonic()
+        """When the first of them came, or the last were written."""
+
+    def add(self, told: Told) -> None:
+        if told.rows is not None:
+            if not self._tables:
+                self._since = time.monotonic()
+            self._tables.append(told.rows)
+            self._rows += len(told.rows)
+        self._end = max(self._end, told.boundary)
+
+    def write_if_due(self) -> None:
+        waited = time.monotonic() - self._since
+        if self._rows >= AT_ONCE or waited >= (WAITING if self._tables else SILENCE):
+            self.write()
+
+    def write(self) -> None:
+        """Store what there is, then say so."""
+        self._since = time.monotonic()
+        if self._end <= self._store.position:
+            return
+        rows = pa.concat_tables(self._tables) if self._tables else None
+        self._store.write(rows, self._end)
+        self._counts["rows"] += self._rows
+        self._counts["batches"] += rows is not None
+        self._tables, self._rows = [], 0
+        self._reader.acknowledge(self._store.position)
+
+
+def listen(open_listener: Callable[[], Listener], tentative: bool, outlet: Outlet) -> None:
+    """Tell a listener of a stream, piece by piece."""
+    listener = open_listener()
+    try:
+        with outlet.make_reader(listener.position, tentative) as reader:
+            while not outlet.stopping.is_set():
+                told = outlet.next(reader)
+                if told is None:
+                    continue
+                listener.tell(told)
+                if told.rows is not None:
+                    outlet.counts["rows"] += len(told.rows)
+                reader.acknowledge(listener.position)
+    finally:
+        listener.close()
+
+
+class Driver:
+    """Runs a sink."""
+
+    def __init__(self, outlet: Outlet, run: Callable[[Outlet], None]) -> None:
+        self.name = outlet.name
+        self.ended = Event()
+        """Set when it was stopped or has failed."""
+        self.failure: str | None = None
+        """What ended it, if it was not `stop`."""
+        self._outlet = outlet
+        self._work = run
+        self._thread = Thread(target=self._run, name=f"holdfast sink {self.name}", daemon=True)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """`rows` put away, `batches` of them, and `gaps`: pieces that were lost before."""
+        return dict(self._outlet.counts)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """What has been read is stored first. May be called again."""
+        self._outlet.stopping.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            self._work(self._outlet)
+        except Exception as error:
+            # Whoever runs it sees it and starts it anew, from its position.
+            logger.exception("%s: the sink has failed", self.name)
+            self.failure = f"{type(error).__name__}: {error}"
+        finally:
+            self.ended.set()

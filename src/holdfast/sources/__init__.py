@@ -1,0 +1,10 @@
+"""What brings rows into streams: files, Spark's rate source, simulated sensors, MQTT.
+
+`open_source` makes the driver of one; it brings rows to a `holdfast.parties.source.SourceParty`.
+"""
+
+from holdfast.sources.columns import arrow_schema
+from holdfast.sources.drivers import Driver
+from holdfast.sources.opening import open_source
+
+__all__ = ["Driver", "arrow_schema", "open_source"]

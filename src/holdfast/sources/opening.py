@@ -1,0 +1,57 @@
+"""From a topology to the driver of one of its sources."""
+
+from __future__ import annotations
+
+from holdfast.sources.columns import arrow_schema
+from holdfast.sources.drivers import Bringer, Driver, Inlet, Party
+from holdfast.topology import Files, Mqtt, Push, Rate, Sensors, Topology
+
+__all__ = ["open_source"]
+
+
+def open_source(topology: Topology, name: str, party: Party) -> Driver:
+    """What brings the rows of a stream to its party: `start` it, `stop` it."""
+    return Driver(name, party, _bringer(topology, name))
+
+
+def _bringer(topology: Topology, name: str) -> Bringer:
+    stream = topology.streams[name]
+    source = stream.source
+    match source:
+        case Files():
+            from holdfast.sources.files import FilesBringer
+
+            return FilesBringer(
+                name,
+                topology.path(source.path),
+                source.format,
+                arrow_schema(stream),
+                pace=source.pace,
+                follow=source.follow,
+                bounded_time=stream.time is not None,
+            )
+        case Sensors():
+            from holdfast.sources.sensors import SensorsBringer
+
+            return SensorsBringer(
+                seed=source.seed, sensors=source.sensors, rows_per_second=source.rows_per_second
+            )
+        case Rate():
+            from holdfast.sources.rate import RateBringer
+
+            return RateBringer(name, source.rows_per_second, topology.state_folder / name / "rate")
+        case Mqtt():
+            from holdfast.sources.mqtt import MqttBringer
+
+            return MqttBringer(
+                name, f"holdfast-{topology.name}-{name}", source, arrow_schema(stream)
+            )
+        case Push():
+            return _Nothing()
+
+
+class _Nothing:
+    """Others push their rows to the party's server."""
+
+    def bring(self, inlet: Inlet) -> None:
+        inlet.stopping.wait()

@@ -1,0 +1,103 @@
+"""The query of a replica: takes entries of the journal in, gives what comes of them out.
+
+Used by the node. Results are handed over in the driver, once for each entry in the order of the
+journal; after a restart an entry may be handed over again, with the same results.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.streaming.query import StreamingQuery
+
+from holdfast.spark.shards import shard_labels
+from holdfast.spark.stages.compile import Compiled
+from holdfast.spark.stages.entries import Entry
+from holdfast.spark.stages.gate_source import GateOptions, GateSource
+from holdfast.spark.stages.journal import Journal
+from holdfast.spark.stages.results import Result, results_in
+from holdfast.wire.security import Security
+
+__all__ = ["Result", "StageQuery"]
+
+PARTITIONS: Final = "spark.sql.shuffle.partitions"
+
+
+class StageQuery:
+    """One streaming query, with its journal and checkpoint in a folder."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        compiled: Compiled,
+        folder: Path,
+        *,
+        size: int,
+        shards: int,
+        address: tuple[str, int],
+        security: Security | None,
+        deliver: Callable[[Result], None],
+    ) -> None:
+        """`size`: of a bucket. `address`: of the server that gives out the rows of the journal.
+        `deliver` is called in a thread of Spark."""
+        self.journal = Journal(folder / "journal")
+        self._compiled = compiled
+        self._size = size
+        self._deliver = deliver
+        self._schema = to_arrow_schema(compiled.published, timezone="UTC")
+        GateOptions(
+            compiled.gate, tuple(shard_labels(shards)), compiled.columns, address, security
+        ).save(folder)
+        spark.dataSource.register(GateSource)
+        source = spark.readStream.format(GateSource.name()).option("folder", str(folder)).load()
+        writer = (
+            compiled.build(source)
+            .writeStream.foreachBatch(self._take_batch)
+            .option("checkpointLocation", str(folder / "checkpoint"))
+            .outputMode("update")
+        )
+        self._query = _start(spark, shards, writer.start)
+
+    def submit(self, entry: Entry) -> int:
+        """Have an entry carried out; answers its number."""
+        return self.journal.append(entry).number
+
+    @property
+    def failure(self) -> str | None:
+        """Why the query has stopped, if it has."""
+        if self._query.isActive:
+            return None
+        error = self._query.exception()
+        return "the query has stopped" if error is None else str(error)
+
+    @property
+    def progress(self) -> dict[str, Any] | None:
+        """What Spark says of the last batch."""
+        said = self._query.lastProgress
+        return None if said is None else json.loads(said.json)
+
+    def stop(self) -> None:
+        with suppress(StreamingQueryException):
+            self._query.stop()
+
+    def _take_batch(self, df: DataFrame, batch: int) -> None:
+        table = self._compiled.open(df.toArrow())
+        for result in results_in(table, self._schema, self._size):
+            self._deliver(result)
+
+
+def _start(spark: SparkSession, shards: int, start: Callable[[], StreamingQuery]) -> StreamingQuery:
+    """Start a query with a partition for each shard, whatever the session has for others."""
+    former = str(spark.conf.get(PARTITIONS))
+    spark.conf.set(PARTITIONS, str(shards))
+    try:
+        return start()
+    finally:
+        spark.conf.set(PARTITIONS, former)

@@ -1,0 +1,148 @@
+"""The log on disk: whole records or none, whatever cuts it off."""
+
+from __future__ import annotations
+
+import errno
+import random
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from holdfast.errors import StoreUnavailableError
+from holdfast.parties import disk_log
+from holdfast.parties.disk_log import DiskLog
+from holdfast.tuples import Row, Segment
+from holdfast.wire.chunks import Chunk
+
+
+def piece(number: int, rows: int = 3) -> Segment:
+    """The `number`-th second of a stream."""
+    start = number * 1_000_000
+    chunk = Chunk.of(pa.table({"n": pa.array([number] * rows, pa.int64())}))
+    return Segment(start, start + 1_000_000, (Row(start, None, chunk),) if rows else ())
+
+
+def found(folder: Path) -> list[tuple[Segment, Any]]:
+    log = DiskLog(folder)
+    try:
+        return [(record.segment, record.facts) for record in log.take()]
+    finally:
+        log.close()
+
+
+def wrote(folder: Path, count: int) -> list[tuple[Segment, Any]]:
+    log = DiskLog(folder, durable=True)
+    written = [(log.append(piece(n, n % 3), {"place": n}), {"place": n}) for n in range(count)]
+    log.close()
+    return written
+
+
+def test_what_was_appended_is_found_again(tmp_path: Path) -> None:
+    written = wrote(tmp_path, 10)
+    again = found(tmp_path)
+    assert again == written
+    assert again[1][0].rows[0].value.table() == piece(1, 1).rows[0].value.table()
+
+
+def test_the_chunks_of_what_is_appended_lie_on_disk(tmp_path: Path) -> None:
+    log = DiskLog(tmp_path)
+    for number in (1, 2):
+        [row] = log.append(piece(number), {}).rows
+        assert not row.value.in_memory
+        assert row.value.table()["n"].to_pylist() == [number] * 3
+    log.close()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_log_that_was_cut_off_anywhere_has_a_beginning_of_what_was_written(
+    tmp_path: Path, seed: int
+) -> None:
+    written = wrote(tmp_path, 8)
+    [path, *_] = sorted(tmp_path.glob("*.log"))
+    data = path.read_bytes()
+    cut = random.Random(seed).randrange(len(data))
+    path.write_bytes(data[:cut])
+    again = found(tmp_path)
+    assert again == written[: len(again)]
+    assert len(again) < len(written)
+    # And what is appended after that follows it.
+    log = DiskLog(tmp_path)
+    added = log.append(piece(20), {"place": 20})
+    log.close()
+    assert found(tmp_path) == [*again, (added, {"place": 20})]
+
+
+def test_a_flipped_bit_ends_the_log_there(tmp_path: Path) -> None:
+    written = wrote(tmp_path, 8)
+    [path, *_] = sorted(tmp_path.glob("*.log"))
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(bytes(data))
+    again = found(tmp_path)
+    assert again == written[: len(again)]
+    assert 0 < len(again) < len(written)
+
+
+class FullDisk:
+    """A file that takes half of what is written to it, once."""
+
+    def __init__(self, file: Any) -> None:
+        self.file = file
+        self.room = 100
+
+    def write(self, data: memoryview) -> int:
+        if self.room <= 0:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        written = self.file.write(data[: self.room])
+        self.room -= written
+        return int(written)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.file, name)
+
+
+def test_a_record_that_found_no_room_leaves_nothing_behind(tmp_path: Path) -> None:
+    log = DiskLog(tmp_path)
+    first = log.append(piece(1), {})
+    file = log._file
+    log._file = FullDisk(file)
+    with pytest.raises(StoreUnavailableError, match="make room"):
+        log.append(piece(2), {})
+    log._file = file
+    third = log.append(piece(3), {})
+    assert log.size == sum(path.stat().st_size for path in tmp_path.glob("*.log"))
+    log.close()
+    assert [segment for segment, _ in found(tmp_path)] == [first, third]
+
+
+def test_old_files_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(disk_log, "FILE_SIZE", 1)
+    log = DiskLog(tmp_path)
+    for number in range(5):
+        log.append(piece(number), {})
+    log.drop_before(3_000_000)
+    assert log.size == sum(path.stat().st_size for path in tmp_path.glob("*.log"))
+    log.close()
+    assert [segment.start for segment, _ in found(tmp_path)] == [3_000_000, 4_000_000]
+
+
+def test_the_newest_record_stays_over_restarts_whatever_is_dropped(tmp_path: Path) -> None:
+    """It has the place from which a source goes on."""
+    wrote(tmp_path, 5)
+    for _ in range(3):
+        log = DiskLog(tmp_path)
+        assert log.take()[-1].facts == {"place": 4}
+        log.drop_before(10**12)
+        log.close()
+
+
+def test_a_log_can_be_cleared(tmp_path: Path) -> None:
+    wrote(tmp_path, 5)
+    log = DiskLog(tmp_path)
+    log.clear()
+    assert log.size == 0
+    kept = log.append(piece(7), {})
+    log.close()
+    assert found(tmp_path) == [(kept, {})]

@@ -1,0 +1,236 @@
+"""The source of a stream: what was taken in is published once, over kills and restarts."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from holdfast.errors import InvalidArgumentError, StoreUnavailableError
+from holdfast.parties.source import SourceParty
+from holdfast.parties.tickets import LogTicket
+from holdfast.sources import arrow_schema
+from holdfast.tail.reading import open_reader
+from holdfast.topology import Push, Topology
+from holdfast.wire import LogClient, RefusedError
+from tests.sources.processes import kill_after, save
+from tests.sources.rig import alone, final_rows, party_of, wait_for
+
+TIMED = Push(schema={"at": "timestamp", "n": "bigint"})
+PLAIN = Push(schema={"n": "bigint"})
+
+
+def numbers(start: int, stop: int, *, timed: bool = False) -> pa.Table:
+    """Rows with a number, and a time of as many milliseconds, in pairs that are out of order."""
+    found = range(start, stop)
+    table = pa.table({"n": pa.array(found, pa.int64())})
+    if timed:
+        times = pa.array([1000 * (n ^ 1) for n in found], pa.int64())
+        table = table.add_column(0, "at", times.cast(pa.timestamp("us", "UTC")))
+    return table
+
+
+def read_numbers(topology: Topology, count: int) -> list[int]:
+    return final_rows(topology, count)["n"].to_pylist()
+
+
+def test_rows_are_published_in_the_order_in_which_they_were_taken_in(tmp_path: Path) -> None:
+    topology = alone(tmp_path, PLAIN)
+    with party_of(topology) as party:
+        for start in range(0, 100, 10):
+            party.take(numbers(start, start + 10), start + 10)
+        assert party.place == 100
+        rows = final_rows(topology, 100)
+    assert rows["n"].to_pylist() == list(range(100))
+    times = rows["stime"].cast(pa.int64()).to_pylist()
+    assert times == sorted(times)
+
+
+def test_rows_with_a_time_of_their_own_are_published_in_its_order(tmp_path: Path) -> None:
+    topology = alone(tmp_path, TIMED, time="at", lateness="10ms")
+    with party_of(topology) as party:
+        party.take(numbers(0, 1000, timed=True))
+        party.finish()
+        rows = final_rows(topology, 1000)
+        assert party.status()["late_rows"] == 0
+    assert rows["n"].to_pylist() == [n ^ 1 for n in range(1000)]
+    assert rows["stime"].equals(rows["at"])
+
+
+@pytest.mark.parametrize("timed", [False, True])
+def test_a_source_goes_on_at_its_place(tmp_path: Path, timed: bool) -> None:
+    topology = alone(
+        tmp_path, TIMED if timed else PLAIN, **({"time": "at", "lateness": "1s"} if timed else {})
+    )
+    for life in range(4):
+        with party_of(topology) as party:
+            done = party.place or 0
+            assert done == 50 * life
+            party.take(numbers(done, done + 50, timed=timed), done + 50)
+    with party_of(topology) as party:
+        party.finish()
+        assert sorted(read_numbers(topology, 200)) == list(range(200))
+
+
+def test_the_place_never_goes_back(tmp_path: Path) -> None:
+    """Rows that were taken in but not logged are logged piece by piece after a restart."""
+    topology = alone(tmp_path, PLAIN, bucket="1s")
+    clock = [5_000_000]
+    schema = arrow_schema(topology.streams["readings"])
+    party = SourceParty(topology, "readings", schema, clock=lambda: clock[0])
+    for place in range(1, 4):
+        clock[0] += 1
+        party.take(numbers(place, place + 1), place)
+    party.close()
+    clock[0] = 6_000_002
+    party = SourceParty(topology, "readings", schema, clock=lambda: clock[0])
+    wait_for(lambda: party.status()["boundary"] >= 6_000_000)
+    assert party.place == 3
+    party.take(numbers(4, 5), 4)
+    # Somebody pushes something too, which is of no place.
+    party.take(numbers(5, 6))
+    assert party.place == 4
+    party.close()
+    with party_of(topology) as party:
+        assert party.place == 4
+
+
+def test_a_clock_that_was_set_back_loses_nothing(tmp_path: Path) -> None:
+    topology = alone(tmp_path, PLAIN, bucket="1s")
+    schema = arrow_schema(topology.streams["readings"])
+
+    def live(number: int, now: int) -> None:
+        party = SourceParty(topology, "readings", schema, clock=lambda: now)
+        wait_for(lambda: party.status()["boundary"] >= 9_000_000)
+        party.take(numbers(number, number + 1), number)
+        party.close()
+
+    live(0, 9_500_000)
+    live(1, 5_000_000)
+    live(2, 5_500_000)
+    with party_of(topology):
+        assert read_numbers(topology, 3) == [0, 1, 2]
+
+
+def test_a_log_that_cannot_be_written_ends_the_party_and_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topology = alone(tmp_path, TIMED, time="at")
+    with party_of(topology) as party:
+
+        def fail(*_: object) -> None:
+            raise StoreUnavailableError("the disk is full")
+
+        monkeypatch.setattr(party._log, "append", fail)
+        with pytest.raises(StoreUnavailableError):
+            party.take(numbers(0, 500, timed=True), 500)
+        wait_for(lambda: party.failure)
+        assert party.failure is not None
+        assert "the disk is full" in party.failure
+    with party_of(topology) as party:
+        assert party.place == 500
+        party.finish()
+        assert sorted(read_numbers(topology, 500)) == list(range(500))
+
+
+def test_what_was_acknowledged_and_dropped_is_not_promised_after_a_restart(tmp_path: Path) -> None:
+    topology = alone(tmp_path, TIMED, time="at")
+    with party_of(topology) as party:
+        party.take(numbers(0, 1000, timed=True))
+    with party_of(topology) as party:
+        party.take(numbers(1000, 2000, timed=True))
+        logs = list((party.folder / "log").iterdir())
+        with open_reader(topology, "readings", me="keeper", position=1_500_000, tentative=False):
+            # What is before the second life is in a file of its own.
+            wait_for(lambda: len(list((party.folder / "log").iterdir())) < len(logs))
+    with party_of(topology) as party:
+        assert party.status()["start"] == 900_000
+        with LogClient(party.address) as client, pytest.raises(RefusedError, match="is kept from"):
+            client.fetch(LogTicket("readings", 800_000, 1_000_000).write())
+
+
+def test_clients_push_rows_and_ask(tmp_path: Path) -> None:
+    topology = alone(tmp_path, PLAIN)
+    with party_of(topology) as party, LogClient(party.address) as client:
+        assert client.push("readings", numbers(0, 10)) == [b"logged"]
+        with pytest.raises(RefusedError, match="no column n"):
+            client.push("readings", pa.table({"m": [1]}))
+        with pytest.raises(RefusedError, match="do not fit"):
+            client.push("readings", pa.table({"n": ["one"]}))
+        with pytest.raises(RefusedError, match="is not others"):
+            client.push("others", numbers(0, 1))
+        assert client.streams() == {"readings": party.brought}
+        assert read_numbers(topology, 10) == list(range(10))
+        status = json.loads(client.act("status"))
+        assert (status["stable_rows"], status["kind"]) == (10, "source")
+        with pytest.raises(RefusedError, match="ask for 'status'"):
+            client.act("dance")
+
+
+def test_rows_are_read_by_ticket(tmp_path: Path) -> None:
+    topology = alone(tmp_path, TIMED, time="at")
+    with party_of(topology) as party, LogClient(party.address) as client:
+        party.take(numbers(0, 1000, timed=True))
+        end = party.status()["boundary"]
+        assert end == 900_000
+        whole = client.fetch(LogTicket("readings", 0, end).write())
+        assert sorted(whole["n"].to_pylist()) == list(range(900))
+        part = client.fetch(LogTicket("readings", 200_000, 300_000).write())
+        assert sorted(part["n"].to_pylist()) == list(range(200, 300))
+        assert part.schema == party.schema
+        for wrong in (
+            LogTicket("readings", 0, end + 1),
+            LogTicket("readings", -1, end),
+            LogTicket("others", 0, end),
+        ):
+            with pytest.raises(RefusedError, match="ticket"):
+                client.fetch(wrong.write())
+        for wrong in (b"", b"{}", b'{"stream":1,"start":0,"end":1}', b"[" * 100_000):
+            with pytest.raises(RefusedError, match="ticket"):
+                client.fetch(wrong)
+
+
+def test_a_bad_ticket_says_what_to_give() -> None:
+    with pytest.raises(InvalidArgumentError, match="give a stream, start and end"):
+        LogTicket.read(b'{"stream": "a", "start": true, "end": 1}')
+
+
+FEED = """
+import sys
+from holdfast.parties.source import SourceParty
+from holdfast.sources import arrow_schema
+from holdfast.tail.reading import open_reader
+from holdfast.topology import Topology
+from tests.parties.test_source import numbers
+topology, count, timed = Topology.read(sys.argv[1]), int(sys.argv[2]), sys.argv[3] == "True"
+party = SourceParty(topology, "readings", arrow_schema(topology.streams["readings"]))
+done = party.place or 0
+while done < count:
+    end = min(done + 7, count)
+    party.take(numbers(done, end, timed=timed), end)
+    done = end
+    print(done, flush=True)
+print("done", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("timed", [False, True])
+def test_every_row_is_published_once_over_kills(tmp_path: Path, timed: bool) -> None:
+    count = 3000
+    topology = alone(
+        tmp_path, TIMED if timed else PLAIN, **({"time": "at", "lateness": "20ms"} if timed else {})
+    )
+    arguments = (save(topology), count, timed)
+    chance = random.Random(timed)
+    for _ in range(3):
+        assert not kill_after(FEED, arguments, chance.randrange(5, 120))
+    assert kill_after(FEED, arguments, count)
+    with party_of(topology) as party:
+        assert party.place == count
+        party.finish()
+        assert sorted(read_numbers(topology, count)) == list(range(count))
+        assert party.status()["late_rows"] == 0
