@@ -321,23 +321,21 @@ class Deployment:
 
     def client_rows(self) -> list[Row]:
         """The final rows that the client has, in order."""
-        return [
-            row
-            for _, told in self.told
-            if told.kind is Kind.INSERT and told.rows is not None
-            for row in _rows(told.rows)
-        ]
+        return _final(list(self.told))
 
-    def folded_rows(self) -> list[Row]:
-        """What is left if every UNDO is applied; tentative rows that nothing withdrew are in it."""
+    def folds_to_final(self) -> bool:
+        """Whether applying every UNDO leaves the final rows, and then perhaps some tentative."""
+        told = list(self.told)
         rows: list[tuple[Kind, list[Row]]] = []
-        for _, told in self.told:
-            if told.kind is Kind.UNDO:
+        for _, each in told:
+            if each.kind is Kind.UNDO:
                 while rows and rows[-1][0] is Kind.TENTATIVE:
                     rows.pop()
-            elif told.rows is not None:
-                rows.append((told.kind, _rows(told.rows)))
-        return [row for _, some in rows for row in some]
+            elif each.rows is not None:
+                rows.append((each.kind, _rows(each.rows)))
+        folded = [row for _, some in rows for row in some]
+        final = _final(told)
+        return folded[: len(final)] == final
 
     def replica_rows(self, name: str) -> tuple[int, int, list[Row]]:
         """From where to where a replica keeps its log, and the rows in it."""
@@ -403,6 +401,15 @@ class Deployment:
                 right = self.right_rows(name.partition("/")[0], end)
                 kept = [row for row in right if row[0] >= start]
                 assert rows == kept, _difference(name, rows, kept)
+
+
+def _final(told: Sequence[tuple[float, Told]]) -> list[Row]:
+    return [
+        row
+        for _, each in told
+        if each.kind is Kind.INSERT and each.rows is not None
+        for row in _rows(each.rows)
+    ]
 
 
 def _cleaned(rows: Sequence[Row]) -> list[Row]:

@@ -179,7 +179,7 @@ def _corrected(deployment: Deployment, since: int, latency: float) -> str:
     limit = deployment.max_delay + latency + SLACK
     assert worst <= limit, f"new rows came {worst:.2f} s after their time; allowed are {limit:.2f}"
     wait_for("REC_DONE", lambda: Kind.REC_DONE in deployment.kinds(since), 30)
-    assert deployment.folded_rows()[: len(deployment.client_rows())] == deployment.client_rows()
+    assert deployment.folds_to_final(), "what is not withdrawn is not what is final"
     return f"{_told(kinds)}, worst delay {worst:.2f} s of {limit:.2f}"
 
 

@@ -1,29 +1,24 @@
-"""Shelves with a fork, and bundles, against dictionaries."""
+"""Shelves with a fork against dictionaries."""
 
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.spark.stages.bundles import FULL, SMALL, Bundle
 from holdfast.spark.stages.forks import GONE, ForkableShelf
 
 
 class MemoryRecords:
     def __init__(self) -> None:
         self.kept: dict[tuple[Any, int], Any] = {}
-        self.calls = 0
 
     def read(self, name: Any, number: int) -> Any:
-        self.calls += 1
         return self.kept.get((name, number))
 
     def write(self, name: Any, number: int, record: Any) -> None:
-        self.calls += 1
         self.kept[name, number] = record
 
     def delete(self, name: Any, number: int) -> None:
-        self.calls += 1
         self.kept.pop((name, number), None)
 
     def clear(self) -> None:
@@ -39,7 +34,6 @@ RECORDS = st.one_of(
     st.integers(),
     st.just(GONE),
     st.tuples(st.just(GONE)),
-    st.sampled_from([SMALL - 50, SMALL + 50, FULL // 2]).map(lambda size: b"x" * size),
 )
 STEPS = st.lists(
     st.one_of(
@@ -51,14 +45,9 @@ STEPS = st.lists(
 )
 
 
-@given(steps=STEPS, bundled=st.booleans())
-def test_base_and_fork_see_what_two_dictionaries_hold(steps, bundled):
-    stores = MemoryRecords(), MemoryRecords()
-
-    def open_records():
-        return [Bundle(store) for store in stores] if bundled else stores
-
-    records = open_records()
+@given(steps=STEPS)
+def test_base_and_fork_see_what_two_dictionaries_hold(steps):
+    records = MemoryRecords(), MemoryRecords()
     shelf = ForkableShelf(*records, forked=False)
     base: dict[Any, Any] = {}
     fork: dict[Any, Any] | None = None
@@ -74,12 +63,6 @@ def test_base_and_fork_see_what_two_dictionaries_hold(steps, bundled):
                 shelf.clear_base()
                 base.clear()
             case "reopen":
-                if bundled:
-                    records[0].mark = shelf.forked
-                    for each in records:
-                        each.save()
-                    records = open_records()
-                    assert records[0].mark == (fork is not None)
                 shelf = ForkableShelf(*records, forked=fork is not None)
             case _:
                 for_fork, name, number, *record = what
@@ -99,30 +82,3 @@ def test_base_and_fork_see_what_two_dictionaries_hold(steps, bundled):
         assert {(name, number): record for name, number, record in shelf.records()} == base
     if fork is None:
         assert not list(records[1].items())
-
-
-def test_small_records_cost_one_read_and_one_write():
-    store = MemoryRecords()
-    bundle = Bundle(store)
-    for number in range(10):
-        bundle.write("a", number, number)
-    bundle.save()
-    assert store.calls == 2
-    again = Bundle(store)
-    assert [again.read("a", number) for number in range(10)] == list(range(10))
-    again.write("a", 3, 3)
-    again.save()
-    assert store.calls == 3
-
-
-def test_what_does_not_fit_lies_by_itself():
-    store = MemoryRecords()
-    bundle = Bundle(store)
-    for number in range(2 * FULL // SMALL):
-        bundle.write("a", number, b"x" * (SMALL - 50))
-    bundle.save()
-    assert len(store.kept["", 0][1]) == 2 * FULL // SMALL
-    assert sum(len(record or b"") for *_, record in store.kept["", 0][1]) <= FULL
-    bundle.clear()
-    bundle.save()
-    assert list(store.kept) == [("", 0)]

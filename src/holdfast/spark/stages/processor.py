@@ -18,7 +18,6 @@ from pyspark.sql.streaming.stateful_processor import (
 )
 
 from holdfast.errors import StoreCorruptError
-from holdfast.spark.stages.bundles import Bundle
 from holdfast.spark.stages.entries import Order
 from holdfast.spark.stages.forks import ForkableShelf
 from holdfast.spark.stages.rows import ROWS
@@ -47,6 +46,7 @@ class StageProcessor(StatefulProcessor):
         self._make_task = make_task
 
     def init(self, handle: StatefulProcessorHandle) -> None:
+        self._forked = handle.getValueState("forked", "forked boolean")
         self._states = {
             name: (
                 handle.getMapState(name, key, "record binary"),
@@ -62,7 +62,7 @@ class StageProcessor(StatefulProcessor):
         timerValues: TimerValues,  # noqa: N803
     ) -> Iterator[Row]:
         shard = key[0]
-        shelves = _Shelves(self._states)
+        shelves = _Shelves(self._states, self._forked)
         in_order = sorted(rows, key=lambda row: (row.entry, row.order == ROWS))
         for entry, some in groupby(in_order, key=lambda row: row.entry):
             order, *packed = some
@@ -108,13 +108,13 @@ class StageProcessor(StatefulProcessor):
 class _Shelves:
     """The records of a shard, as they lie in Spark's state."""
 
-    def __init__(self, states: Mapping[str, tuple[Any, Any]]) -> None:
-        base, beside = (Bundle(StateShelf(state)) for state in states["parts"])
-        self._bundles = (base, beside)
-        pairs, pairs_beside = (StateShelf(state) for state in states["pairs"])
+    def __init__(self, states: Mapping[str, tuple[Any, Any]], forked: Any) -> None:
+        self._kept = forked
+        found = forked.get()
+        self._was_forked = found is not None and bool(found[0])
         self._each = {
-            "parts": ForkableShelf(base, beside, forked=base.mark),
-            "pairs": ForkableShelf(pairs, pairs_beside, forked=base.mark),
+            name: ForkableShelf(StateShelf(base), StateShelf(beside), forked=self._was_forked)
+            for name, (base, beside) in states.items()
         }
 
     @property
@@ -155,10 +155,8 @@ class _Shelves:
             self._each[name].base.write(key, number, record)
 
     def save(self) -> None:
-        base, _ = self._bundles
-        base.mark = self.forked
-        for bundle in self._bundles:
-            bundle.save()
+        if self.forked != self._was_forked:
+            self._kept.update((self.forked,))
 
 
 def _states_in(body: Any) -> list[bytes]:
