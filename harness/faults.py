@@ -18,13 +18,13 @@ __all__ = ["CASES", "Case", "measure_latency", "settle"]
 Case = Callable[[Deployment, float], str]
 """Breaks a deployment whose normal latency is known; tells what was seen."""
 
-SETTLED = 120.0
+SETTLED = 300.0
 """Seconds for all to be well again."""
 SLACK = 2.0
 """Seconds that a starved machine may add to any delay."""
 
 
-def measure_latency(deployment: Deployment, seconds: float = 8.0) -> float:
+def measure_latency(deployment: Deployment, seconds: float = 10.0) -> float:
     """The worst that new rows take while nothing is broken."""
     since = len(deployment.told)
     time.sleep(seconds)

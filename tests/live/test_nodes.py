@@ -12,7 +12,7 @@ import pytest
 from harness.deployment import Deployment
 from harness.faults import CASES, measure_latency
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = pytest.mark.timeout(900)
 
 
 @pytest.fixture(scope="module")
