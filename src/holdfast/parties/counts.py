@@ -35,7 +35,7 @@ class ReplicaCounts:
     def look(self, node: Node, now: int) -> None:
         """Note how the node is."""
         [line] = node.lines.values()
-        self.state = node.state.name
+        self.state = node.stream_state(line.stream).name
         self.start, self.boundary, self.newest = line.dropped_before, line.end, line.previewed
         self.buffered = node.gate.buffered
         self.lag = max(0, now - line.end)

@@ -56,7 +56,10 @@ def settings_of(topology: Topology, stage: Stage) -> Settings:
             f"policy: {stage.policy!r} does not run on Spark yet; give 'switch' or 'order'"
         )
     max_delay = stage.max_delay if stage.policy == "switch" else math.inf
-    retain = math.inf if stage.retain is None else int(stage.retain)
+    retain: float = math.inf
+    if stage.retain is not None and max_delay < math.inf:
+        # Nothing is given up before it is missed; if nothing is ever missed, nothing at all.
+        retain = max(int(stage.retain), int(max_delay) + int(stage.span) + size)
     headroom = 0 if max_delay == math.inf else int(max_delay) // 10
     return Settings(
         size=size,

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from threading import Event
@@ -78,6 +79,8 @@ class Replica:
         self.folder = topology.state_folder / name
         self.ready = Event()
         """Set when it has begun to take part."""
+        self._is_made = False
+        """Its server may be asked before all of it is there."""
         self._inputs = tuple(stage.inputs)
         self._security = security_of(topology)
         self._log = DiskLog(self.folder / "log")
@@ -123,6 +126,7 @@ class Replica:
             self._take_message,
             heartbeat=beat,
         )
+        self._is_made = True
         self._loop.start()
         self._loop.post(self._drain)
 
@@ -140,9 +144,10 @@ class Replica:
         return self._server.address
 
     def close(self) -> None:
+        # The query first, for it reads from the server.
+        self._query.stop()
         self._neighbours.close()
         self._server.close()
-        self._query.stop()
         self._loop.stop()
         self._log.close()
 
@@ -188,7 +193,7 @@ class Replica:
                 self._submit(Entry(0, Order.RESTART, end=bucket * self.settings.size))
             case Install(bucket, state):
                 self._install(bucket, state)
-            case CopyState():
+            case CopyState(to) if to in self.place.peers:
                 self._copies[self._submit(Entry(0, Order.COPY))] = command
             case Rerun():
                 # No gate on Spark asks for it yet.
@@ -221,14 +226,14 @@ class Replica:
         match result.order:
             case Order.WORK:
                 self._finish(result, now)
-            case Order.RESTART:
-                self._base = self._query.journal.read(result.entry).end
-            case Order.INSTALL:
+            case Order.RESTART if result.entry > self._done:
+                self._note_restart(result.entry)
+            case Order.INSTALL if result.entry >= self._done:
                 self._base = self._query.journal.read(result.entry).end
             case Order.COPY:
                 self._send_state(result, now)
         done.set()
-        if result.entry == self._drained:
+        if result.entry == self._drained and self._node is None:
             self._begin(now)
 
     def _finish(self, result: Result, now: int) -> None:
@@ -255,6 +260,21 @@ class Replica:
         if self._node is not None and not entry.tentative:
             self._do(self._node.saved(work.stretch.stop, now), now)
 
+    def _note_restart(self, entry: int) -> None:
+        """The base is empty now: let a restart find that in the log, whatever was logged since it
+        was asked for."""
+        self._base = self._query.journal.read(entry).end
+        if not self._base:
+            self._forget_state()
+            return
+        if self._node is None:
+            # The life before has ended before it could say so.
+            size = self.settings.size
+            self._consistent_from = self._base + math.ceil(self.place.span / size) * size
+            self._has_state = True
+        self._log.append(Segment(self._base, self._base, ()), self._facts(entry))
+        self._done = entry
+
     def _facts(self, entry: int) -> dict[str, int]:
         consistent_from = self._consistent_from
         if self._node is not None:
@@ -264,7 +284,12 @@ class Replica:
     # Beginning, again
 
     def _read_log(self) -> None:
-        for record in self._log.take():
+        records = self._log.take()
+        if records and "unfinished" in records[-1].facts:
+            # The life before has ended while it took over what a peer had.
+            self._log.clear()
+            return
+        for record in records:
             self._has_state = True
             self._restored.append(record.segment)
             self._base = record.segment.end
@@ -278,13 +303,21 @@ class Replica:
     def _begin(self, now: int) -> None:
         """The query is at the end of its journal: take part."""
         self._node = Node(self.place, self.settings, now, lost=not self._has_state)
-        if self._has_state:
+        if not self._has_state:
+            self._submit(Entry(0, Order.RESTART))
+        else:
             lines = {self.stream: self._published()}
             bucket = self._base // self.settings.size
             self._node.resume(bucket, self._consistent_from, lines, now)
         self._restored = []
         self.ready.set()
         self._do(self._node.wake(now), now)
+
+    def _forget_state(self) -> None:
+        self._has_state = False
+        self._restored = []
+        self._consistent_from = 0
+        self._log.clear()
 
     def _published(self) -> list[Segment]:
         """What of the log is right, bucket by bucket, up to where it has no hole."""
@@ -314,11 +347,9 @@ class Replica:
         boundary = bucket * self.settings.size
         entry = self._submit(Entry(0, Order.INSTALL, end=boundary, state=state))
         self._log.clear()
-        line = node.lines[self.stream]
-        for segment in list(line.segments.since(0)):
-            self._log.append(segment, self._facts(entry))
-        if line.end < boundary or not line.segments:
-            self._log.append(Segment(boundary, boundary, ()), self._facts(entry))
+        for segment in list(node.lines[self.stream].segments.since(0)):
+            self._log.append(segment, {**self._facts(entry), "unfinished": 1})
+        self._log.append(Segment(boundary, boundary, ()), self._facts(entry))
         self._done = entry
 
     def _send_state(self, result: Result, now: int) -> None:
@@ -380,6 +411,8 @@ class Replica:
 
     def status(self) -> dict[str, Any]:
         """What a person or a program may want to know of it."""
+        if not self._is_made:
+            return {"party": self.name, "kind": "replica", "ready": False, **self.counts.status()}
         progress = self._query.progress or {}
         links = self._neighbours.links
         return {

@@ -546,6 +546,7 @@ class Node:
         boundary = bucket * self.gate.size
         for name, line in self.lines.items():
             line.restore(lines.get(name, ()), boundary)
+            line.skip(consistent_from)
         self._jump_inputs(boundary, now)
 
     def left(self, reader: str) -> None:

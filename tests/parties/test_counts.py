@@ -1,0 +1,100 @@
+"""What a replica tells of itself."""
+
+from __future__ import annotations
+
+from holdfast.parties.counts import ReplicaCounts
+from holdfast.protocol.gates.order import Delays
+from holdfast.protocol.messages import Feed, Heartbeat, Progress, Send, Stable, Subscribe, Vitals
+from holdfast.protocol.node import Node
+from holdfast.protocol.place import Place, Settings
+from holdfast.protocol.states import State
+from holdfast.protocol.streams import AnyOf
+from holdfast.tuples import Row, Segment
+
+SIZE = 1_000_000
+
+
+def make_node(*, lost: bool = False) -> Node:
+    place = Place(
+        "clean/1", (), {"a": ["a"], "b": ["b"]}, {"clean": AnyOf(("a", "b"))}, {"clean": ["sink"]}
+    )
+    delays = Delays(2 * SIZE)
+    return Node(place, Settings(SIZE, delays), 0, lost=lost)
+
+
+def feed(node: Node, stream: str, numbers: dict[str, int], start: int, end: int, now: int) -> None:
+    segment = Segment(start, end, (Row(start, None, stream),))
+    node.receive(stream, Feed(stream, numbers[stream], 0, (Stable(segment),)), now)
+
+
+def subscriptions(node: Node, now: int) -> dict[str, int]:
+    """Both sources answer; the numbers of the subscriptions that follow."""
+    commands = node.wake(now)
+    for stream in "ab":
+        assert any(
+            isinstance(command, Send) and isinstance(command.message, Heartbeat)
+            for command in commands
+        )
+        commands += node.receive(stream, Vitals({stream: Progress(State.STABLE, 0)}, now), now)
+    return {
+        command.to: command.message.subscription
+        for command in commands
+        if isinstance(command, Send) and isinstance(command.message, Subscribe)
+    }
+
+
+def test_before_anything_has_come() -> None:
+    assert ReplicaCounts().status() == {
+        "state": "FAILURE",
+        "stable_rows": 0,
+        "tentative_rows": 0,
+        "start": 0,
+        "boundary": 0,
+        "newest": 0,
+        "buckets_buffered": 0,
+        "lag_seconds": 0.0,
+        "delay_new_seconds": 0.0,
+    }
+
+
+def test_what_a_node_has_published_and_what_waits() -> None:
+    node, counts = make_node(), ReplicaCounts()
+    numbers = subscriptions(node, 0)
+    assert set(numbers) == {"a", "b"}
+    counts.look(node, 0)
+    assert counts.state == "STABLE"
+    feed(node, "a", numbers, 0, 3 * SIZE, SIZE)
+    counts.look(node, SIZE)
+    assert (counts.buffered, counts.boundary) == (1, 0)
+    assert counts.state == "FAILURE", "nobody has answered for long"
+    feed(node, "b", numbers, 0, 2 * SIZE, 2 * SIZE)
+    assert node.working is not None
+    node.finished(node.working, {"clean": ()}, 3 * SIZE)
+    counts.look(node, 3 * SIZE)
+    status = counts.status()
+    assert (status["boundary"], status["newest"], status["start"]) == (2 * SIZE, 2 * SIZE, 0)
+    assert (status["lag_seconds"], status["delay_new_seconds"]) == (1.0, 1.0)
+
+
+def test_a_clock_behind_the_stream_gives_no_lag_below_zero() -> None:
+    node, counts = make_node(), ReplicaCounts()
+    numbers = subscriptions(node, 0)
+    for stream in "ab":
+        feed(node, stream, numbers, 0, 5 * SIZE, 1)
+    assert node.working is not None
+    node.finished(node.working, {"clean": ()}, 2)
+    counts.look(node, 2)
+    assert (counts.lag, counts.delay_new) == (0, 0)
+
+
+def test_one_that_has_lost_its_state_is_silent() -> None:
+    counts = ReplicaCounts(state="STABLE")
+    counts.look(make_node(lost=True), 5 * SIZE)
+    assert counts.status()["state"] == "FAILURE"
+    assert counts.status()["lag_seconds"] == 5.0
+
+
+def test_rows_are_counted_by_the_replica() -> None:
+    counts = ReplicaCounts(stable=3, tentative=4)
+    counts.look(make_node(), 0)
+    assert (counts.status()["stable_rows"], counts.status()["tentative_rows"]) == (3, 4)

@@ -1,0 +1,192 @@
+"""What a topology means for the protocol of a replica."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.errors import InvalidArgumentError
+from holdfast.parties.places import place_of, retention_of, security_of, settings_of
+from holdfast.protocol.line import Retention
+from holdfast.protocol.node import Node
+from holdfast.protocol.streams import AllOf, AnyOf
+from holdfast.topology import (
+    POLICIES,
+    Console,
+    Join,
+    Push,
+    Security,
+    Sink,
+    Stage,
+    Stream,
+    Topology,
+    Window,
+)
+
+SCHEMA = {"sensor": "string", "value": "double"}
+SECOND = 1_000_000
+WINDOW = Window(keys=["sensor"], size="10s", slide="1s", aggregates=["count() AS n"])
+
+
+def topology(
+    stage: Mapping[str, Any] | None = None, stream: Mapping[str, Any] | None = None, **rest: Any
+) -> Topology:
+    """readings, others -> clean (2 replicas) -> means -> archive, and a sink of clean."""
+    return Topology(
+        **{
+            "name": "fleet",
+            "bucket": "500ms",
+            "home": Path(),
+            "streams": {
+                "readings": Stream(
+                    source=Push(schema=SCHEMA), address="127.0.0.1:7001", **(stream or {})
+                ),
+                "others": Stream(source=Push(schema=SCHEMA), address="127.0.0.1:7002"),
+            },
+            "stages": {
+                "clean": Stage(
+                    inputs=["readings", "others"],
+                    replicas=["127.0.0.1:7101", "127.0.0.1:7102"],
+                    **({"max_delay": "4s"} | dict(stage or {})),
+                ),
+                "means": Stage(
+                    inputs=["clean"], replicas=["127.0.0.1:7201"], max_delay="4s", steps=[WINDOW]
+                ),
+            },
+            "sinks": {
+                "archive": Sink(stream="means", sink=Console()),
+                "table": Sink(stream="clean", sink=Console()),
+            },
+        }
+        | rest
+    )
+
+
+def test_where_a_replica_stands() -> None:
+    place = place_of(topology(), "clean/2")
+    assert place.name == "clean/2"
+    assert place.peers == ("clean/1",)
+    assert {name: tuple(each) for name, each in place.inputs.items()} == {
+        "readings": ("readings",),
+        "others": ("others",),
+    }
+    assert place.outputs == {"clean": AnyOf(("readings", "others"))}
+    assert set(place.readers["clean"]) == {"means/1", "table"}
+    assert (place.span, place.start) == (0, 0)
+
+
+def test_a_stage_behind_a_stage_reads_all_its_replicas() -> None:
+    place = place_of(topology(), "means/1")
+    assert tuple(place.inputs["clean"]) == ("clean/1", "clean/2")
+    assert place.peers == ()
+    assert place.readers == {"means": ("archive",)}
+    assert place.span == 10 * SECOND
+
+
+def test_a_join_needs_all_its_inputs() -> None:
+    given = topology(
+        {"steps": [Join(keys=["sensor"], within="3s")]},
+        stages={
+            "clean": Stage(
+                inputs=["readings", "others"],
+                replicas=["127.0.0.1:7101"],
+                max_delay="4s",
+                steps=[Join(keys=["sensor"], within="3s")],
+            )
+        },
+        sinks={"table": Sink(stream="clean", sink=Console())},
+    )
+    place = place_of(given, "clean/1")
+    assert place.outputs == {"clean": AllOf(("readings", "others"))}
+    assert place.span == 3 * SECOND
+
+
+def test_all_is_kept_unless_the_topology_says_otherwise() -> None:
+    assert retention_of(topology(), "clean") == Retention(least=600 * SECOND)
+    assert retention_of(topology(), "readings").span == math.inf
+
+
+def test_with_retain_readers_do_without_what_is_older() -> None:
+    given = topology({"retain": "1m"}, {"retain": "1h"})
+    assert retention_of(given, "clean") == Retention(
+        60 * SECOND, convergent=True, least=60 * SECOND
+    )
+    assert retention_of(given, "readings") == Retention(
+        3600 * SECOND, convergent=True, least=600 * SECOND
+    )
+
+
+def test_how_a_stage_is_run() -> None:
+    given = topology({"heartbeat": "250ms", "missed": 5})
+    settings = settings_of(given, given.stages["clean"])
+    assert settings.size == SECOND // 2
+    assert (settings.heartbeat, settings.missed) == (SECOND // 4, 5)
+    assert settings.delays.max_delay == 4 * SECOND
+    assert 0 < settings.delays.headroom < SECOND
+    assert settings.delays.patience == SECOND // 4
+    assert settings.lag * settings.size >= 3 * SECOND
+    assert settings.beside
+    assert (settings.retain, settings.may_skip) == (math.inf, False)
+
+
+def test_order_never_shows_anything_tentative() -> None:
+    given = topology({"policy": "order", "max_delay": math.inf})
+    delays = settings_of(given, given.stages["clean"]).delays
+    assert (delays.max_delay, delays.headroom) == (math.inf, 0)
+
+
+def test_with_retain_the_oldest_corrections_are_given_up() -> None:
+    given = topology({"retain": "1m"})
+    settings = settings_of(given, given.stages["clean"])
+    assert (settings.retain, settings.may_skip) == (60 * SECOND, True)
+
+
+@pytest.mark.parametrize("retain", ["100ms", "3s", "1m"])
+@pytest.mark.parametrize("delay", [{"policy": "order"}, {}, {"max_delay": "4s"}])
+@pytest.mark.parametrize("steps", [[], [WINDOW]])
+def test_whatever_the_topology_allows_a_node_takes(
+    retain: str, delay: Mapping[str, Any], steps: list[Any]
+) -> None:
+    """`retain` is of the stage's log; what a stage itself gives up is never what it will miss."""
+    stage = Stage(
+        inputs=["readings"], replicas=["127.0.0.1:7101"], retain=retain, steps=steps, **delay
+    )
+    given = topology(stages={"clean": stage}, sinks={"table": Sink(stream="clean", sink=Console())})
+    settings = settings_of(given, stage)
+    Node(place_of(given, "clean/1"), settings, 0)
+    if "max_delay" in delay:
+        assert settings.may_skip
+        assert settings.retain > settings.delays.max_delay + stage.span
+    else:
+        assert not settings.may_skip
+
+
+@pytest.mark.parametrize("policy", [each for each in POLICIES if each not in ("switch", "order")])
+def test_policies_that_do_not_run_on_spark_are_refused(policy: str) -> None:
+    addresses = [f"127.0.0.1:{port}" for port in range(7101, 7105)]
+    given = topology(
+        stages={
+            "clean": Stage(inputs=["readings"], replicas=addresses),
+            "means": Stage(inputs=["clean"], replicas=["127.0.0.1:7201"], policy=policy),
+        }
+    )
+    with pytest.raises(InvalidArgumentError, match=f"'{policy}' does not run on Spark yet"):
+        settings_of(given, given.stages["means"])
+
+
+def test_without_security_there_is_none() -> None:
+    assert security_of(topology()) is None
+
+
+def test_secrets_are_found_beside_the_topology(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("a long and secret token of the fleet\n")
+    (tmp_path / "token").chmod(0o600)
+    given = topology(home=tmp_path, security=Security(token_file="token"))
+    security = security_of(given)
+    assert security is not None
+    assert not security.tls
+    assert any(b"a long and secret token" in value for _, value in security.headers)
