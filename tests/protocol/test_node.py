@@ -150,6 +150,25 @@ def test_while_the_base_catches_up_the_node_is_stabilizing_and_the_fork_goes_on(
     rig.check(1300)
 
 
+def test_a_fork_that_is_always_behind_does_not_keep_the_base_waiting() -> None:
+    rig = Rig()
+    rig.run(500)
+    rig.upstream.down = {"z"}
+    rig.run(1200, ["a"])
+    rig.auto = False
+    rig.upstream.down = set()
+    rig.publish("b", 1100)
+    rig.advance(1240)
+    turns = []
+    for end in range(1300, 2300, 100):
+        rig.publish("a", end)
+        rig.publish("a", end + 100)
+        turns.append(rig.waiting[0].tentative)
+        rig.finish()
+    assert turns[:10] == [False, True] * 5
+    assert rig.node.gate.base == 10
+
+
 def test_a_new_failure_while_corrections_are_made_keeps_the_rest_tentative() -> None:
     rig = Rig()
     rig.run(500)
