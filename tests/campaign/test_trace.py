@@ -22,8 +22,8 @@ def test_buckets_and_first_steps_are_no_news() -> None:
         shortened(
             ("s1/0", "reads a of a from 0.0 s on"),
             ("s1/0", "STABLE"),
-            ("s1/0", "base processes bucket 0"),
-            ("s1/0", "fork processes bucket 1"),
+            ("s1/0", "base processes buckets 0 to 0"),
+            ("s1/0", "fork processes buckets 1 to 1"),
             ("client:u", "INSERT 3 rows to 0.1 s"),
         )
         == []

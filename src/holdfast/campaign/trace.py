@@ -74,7 +74,7 @@ def shorten(events: Iterable[Event]) -> Iterator[Event]:
                 words.clear()
         elif " from 0.0 s on" in what and (who, what) not in begun:
             begun.add((who, what))
-        elif " processes bucket " not in what:
+        elif " processes buckets " not in what:
             is_state = word in State.__members__
             before = said.get((who, is_state), PLAINLY["STABLE"])
             said[who, is_state] = what
