@@ -191,7 +191,7 @@ def test_sim_tells_one_seed_and_draws_it(run, tmp_path: Path) -> None:
     assert (code, err) == (0, "")
     assert "seed 7 is right" in out
     assert "<svg" in picture.read_text()
-    assert "base processes bucket 0" in trace.read_text()
+    assert "base processes buckets 0 to 0" in trace.read_text()
 
 
 @pytest.mark.parametrize("one", [True, False])
