@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from hashlib import blake2b
 from pathlib import Path
 from threading import Condition, Lock
-from types import TracebackType
 from typing import Any
 
 import lmdb
@@ -62,12 +61,7 @@ class DiskStore:
     def __enter__(self) -> DiskStore:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def count(self) -> int:

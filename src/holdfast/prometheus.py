@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from socketserver import ThreadingMixIn
 from threading import Thread
-from types import TracebackType
 from typing import Any, Final, Self
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
@@ -60,12 +59,7 @@ class MetricsServer:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

@@ -13,9 +13,13 @@ from dataclasses import dataclass
 from enum import Enum
 from hashlib import blake2b, sha256
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
-__all__ = ["Id", "Kind", "Row", "Segment", "bucket_of", "digest", "identify", "shard_of"]
+__all__ = ["STIME", "Id", "Kind", "Row", "Segment", "bucket_of", "digest", "identify", "shard_of"]
+
+
+STIME: Final = "stime"
+"""What the event time of a row is called where rows are tables."""
 
 
 class Kind(Enum):

@@ -36,9 +36,9 @@ def with_sink(folder: Path, output: Any, **settings: Any) -> Topology:
 
 
 @contextmanager
-def publishing(topology: Topology) -> Iterator[Publisher]:
+def publishing(topology: Topology, **settings: Any) -> Iterator[Publisher]:
     address = topology.streams["readings"].address
-    with Publisher(address, topology.readers("readings")) as publisher:
+    with Publisher(address, topology.readers("readings"), **settings) as publisher:
         yield publisher
 
 
@@ -133,7 +133,7 @@ def test_what_was_not_kept_for_a_sink_is_counted(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     topology = with_sink(tmp_path, Parquet(path="out"))
-    with Publisher(topology.streams["readings"].address, start=100) as publisher:
+    with publishing(topology, start=100) as publisher:
         publisher.publish(100, 110, [1.0])
         with running(topology) as driver:
             wait_for(lambda: stored(topology) == [1.0])
@@ -144,7 +144,7 @@ def test_what_was_not_kept_for_a_sink_is_counted(
 def test_a_sink_may_be_read_elsewhere(tmp_path: Path) -> None:
     topology = with_sink(tmp_path, Parquet(path="out"))
     elsewhere = alone(tmp_path).streams["readings"].address
-    with Publisher(elsewhere) as publisher:
+    with Publisher(elsewhere, topology.readers("readings")) as publisher:
         publisher.publish(0, 10, [1.0])
         with running(topology, routes={"readings": elsewhere}):
             wait_for(lambda: stored(topology) == [1.0])

@@ -14,9 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["STIME", "EventTimes", "stamped"]
+from holdfast.tuples import STIME
 
-STIME = "stime"
+__all__ = ["EventTimes", "stamped"]
+
 TIME_TYPE = pa.timestamp("us", "UTC")
 
 

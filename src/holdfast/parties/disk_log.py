@@ -10,7 +10,7 @@ import json
 import os
 import zlib
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -195,8 +195,3 @@ def _segment(path: Path, offset: int, said: Mapping[str, Any]) -> Segment:
         rows.append(Row(stime, None, chunk))
         offset += size
     return Segment(said["start"], said["end"], tuple(rows))
-
-
-def rows_of(chunks: Sequence[tuple[int, Chunk]], size: int) -> tuple[Row, ...]:
-    """Chunks by their buckets as rows of the protocol."""
-    return tuple(Row(bucket * size, None, chunk) for bucket, chunk in chunks)

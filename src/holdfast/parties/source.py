@@ -7,7 +7,6 @@ is published. A source that is started again publishes the very same, and then t
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from threading import Event
@@ -16,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from holdfast.errors import InvalidArgumentError, StoreUnavailableError
-from holdfast.parties.arrivals import STIME, EventTimes, stamped
+from holdfast.parties.arrivals import EventTimes, stamped
 from holdfast.parties.disk_log import DiskLog
 from holdfast.parties.loop import Clock, Loop
 from holdfast.parties.neighbours import Neighbours
@@ -25,14 +24,12 @@ from holdfast.parties.tickets import LogTicket, read_log
 from holdfast.protocol.messages import Message, Send
 from holdfast.protocol.source import Log, Persist, Source
 from holdfast.topology import Topology
-from holdfast.tuples import Row, Segment
+from holdfast.tuples import STIME, Row, Segment
 from holdfast.wire.chunks import Chunk
 from holdfast.wire.outbox import Outbox
 from holdfast.wire.server import LogServer
 
 __all__ = ["FullError", "SourceParty"]
-
-logger = logging.getLogger(__name__)
 
 
 class FullError(InvalidArgumentError):

@@ -15,6 +15,7 @@ import pyarrow.parquet
 
 from holdfast.errors import StoreCorruptError
 from holdfast.sinks.safely import publish, write_whole
+from holdfast.tuples import STIME
 
 __all__ = ["ParquetStore"]
 
@@ -42,7 +43,7 @@ class ParquetStore:
         if rows is None:
             write_whole(self._folder / NOTE, str(end).encode())
         else:
-            start = rows["stime"][0].cast(pa.int64()).as_py()
+            start = rows[STIME][0].cast(pa.int64()).as_py()
             name = f"{_text(start)}_{_text(end)}.parquet"
             unfinished = self._folder / f".{name}.tmp"
             pa.parquet.write_table(rows, unfinished)

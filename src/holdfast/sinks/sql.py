@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from holdfast.errors import InvalidArgumentError
 from holdfast.sources.extras import require
+from holdfast.tuples import STIME
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
@@ -180,7 +181,7 @@ def _type(kind: pa.DataType, is_key: bool) -> Any:
 
 def _with_ids(rows: pa.Table, size: int) -> pa.Table:
     """The rows with their buckets, and their ranks in them. Buckets are whole and in order."""
-    buckets = rows["stime"].cast(pa.int64()).to_numpy() // size
+    buckets = rows[STIME].cast(pa.int64()).to_numpy() // size
     ranks = np.arange(len(buckets)) - np.searchsorted(buckets, buckets)
     rows = rows.add_column(0, BUCKET, pa.array(buckets))
     return rows.add_column(1, RANK, pa.array(ranks))

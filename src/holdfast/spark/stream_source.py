@@ -24,12 +24,13 @@ from holdfast.parties.tickets import LogTicket
 from holdfast.sources import arrow_schema
 from holdfast.tail.reading import addresses_of, statuses
 from holdfast.topology import Topology
+from holdfast.tuples import STIME
 from holdfast.wire import LogClient, RefusedError, Security, UnreachableError, WireError
 
 __all__ = ["HoldfastSource"]
 
 NAME: Final = "holdfast"
-TIME: Final = StructField("stime", TimestampType(), nullable=False)
+TIME: Final = StructField(STIME, TimestampType(), nullable=False)
 BUCKETS: Final = 256
 """So many of them go into one partition at most."""
 PARTITIONS: Final = 256

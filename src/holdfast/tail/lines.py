@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from holdfast.parties.reader import Told
-from holdfast.tuples import Kind
+from holdfast.tuples import STIME, Kind
 
 __all__ = ["Lines"]
 
@@ -67,7 +67,7 @@ def _lines(rows: pa.Table) -> Iterator[str]:
     columns = [column.to_pylist() for column in rows.columns]
     for values in zip(*columns, strict=True):
         yield "  ".join(
-            _value(value) if name == "stime" else f"{name}={_value(value)}"
+            _value(value) if name == STIME else f"{name}={_value(value)}"
             for name, value in zip(names, values, strict=True)
         )
 

@@ -9,7 +9,7 @@ neither Spark nor Arrow is loaded.
 from __future__ import annotations
 
 from holdfast.topology.addresses import Address, is_loopback, parse_address
-from holdfast.topology.columns import RESERVED, Column
+from holdfast.topology.columns import Column
 from holdfast.topology.parties import Party, PartyKind
 from holdfast.topology.problems import Problem, TopologyError
 from holdfast.topology.security import Security
@@ -33,7 +33,6 @@ from holdfast.topology.topology import Topology
 
 __all__ = [
     "POLICIES",
-    "RESERVED",
     "VOTING",
     "Address",
     "Callback",

@@ -12,9 +12,9 @@ from typing import Any, Final, NamedTuple
 
 from holdfast.topology.problems import did_you_mean, show
 from holdfast.topology.settings import Fault, Refused, is_not
+from holdfast.tuples import STIME
 
 __all__ = [
-    "RESERVED",
     "TYPES",
     "Column",
     "check_column",
@@ -22,9 +22,6 @@ __all__ = [
     "read_schema",
     "read_type",
 ]
-
-RESERVED: Final = "stime"
-"""The column with the event time, which every stream has."""
 
 _SIMPLE: Final = {
     "boolean": "boolean",
@@ -72,7 +69,7 @@ def check_column(value: Any) -> str:
         raise Refused.because(
             f"{show(value)} is no name for a column", "write letters, digits and underscores"
         )
-    if value.lower() == RESERVED:
+    if value.lower() == STIME:
         raise Refused.because(
             f"{show(value)} is reserved: every stream has the event time in it",
             "choose another name for the column",

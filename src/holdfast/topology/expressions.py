@@ -7,9 +7,9 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from holdfast.topology.columns import RESERVED
 from holdfast.topology.problems import show
 from holdfast.topology.settings import Refused, is_not
+from holdfast.tuples import STIME
 
 __all__ = ["read_expression", "read_query", "selected_name"]
 
@@ -92,7 +92,7 @@ def _bare(value: Any) -> str:
         name = next(filter(None, found.groups()))
         raise Refused.because(
             f"{name!r} differs between replicas",
-            f"calculate from the columns alone; the time of a row is {RESERVED}",
+            f"calculate from the columns alone; the time of a row is {STIME}",
         )
     if found := _AGGREGATE.search(rest) or _OVER.search(rest):
         raise Refused.because(

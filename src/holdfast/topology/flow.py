@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from holdfast.topology.columns import RESERVED, Column
+from holdfast.topology.columns import Column
 from holdfast.topology.expressions import selected_name
 from holdfast.topology.problems import Problem, did_you_mean, show
 from holdfast.topology.settings import is_sound
 from holdfast.topology.sinks import SqlTable
 from holdfast.topology.sound import Sound
 from holdfast.topology.stages import Function, Join, Select, Stage, Where, Window
+from holdfast.tuples import STIME
 
 __all__ = ["check_flow"]
 
@@ -125,9 +126,9 @@ class _Walk:
             if name is None:
                 return
             here = f"{field} #{number}"
-            if name.lower() == RESERVED:
+            if name.lower() == STIME:
                 remedy = "leave it out" if is_plain else "choose another name"
-                message = f"{RESERVED!r} is reserved: every stream has the event time in it"
+                message = f"{STIME!r} is reserved: every stream has the event time in it"
                 yield self._problem(here, f"{message}; {remedy}")
             elif name.lower() in taken:
                 message = f"there is a column {show(name)} already; give one of them another name"
@@ -189,7 +190,7 @@ class _Walk:
             known = self.columns
             if column is None or known is None:
                 pass
-            elif column not in known and column != RESERVED:
+            elif column not in known and column != STIME:
                 yield self._problem(here, _no_column(column, known))
             if aggregate.name.lower() in taken:
                 message = f"there is a column {show(aggregate.name)} already; write AS another name"

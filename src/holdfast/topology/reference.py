@@ -10,7 +10,7 @@ from inspect import getdoc
 from typing import Any, Final
 
 from holdfast.topology.aggregation import FUNCTIONS
-from holdfast.topology.columns import RESERVED, TYPES
+from holdfast.topology.columns import TYPES
 from holdfast.topology.security import Security
 from holdfast.topology.settings import ByName, One, Setting, settings_of
 from holdfast.topology.sinks import SINKS, Sink
@@ -18,6 +18,7 @@ from holdfast.topology.stages import POLICIES, STEPS, Replica, Stage
 from holdfast.topology.streams import SOURCES, Stream
 from holdfast.topology.text import write_value
 from holdfast.topology.topology import Topology
+from holdfast.tuples import STIME
 
 __all__ = ["EXAMPLE", "write_reference"]
 
@@ -145,6 +146,7 @@ from holdfast.topology import (
     Where,
     Window,
 )
+from holdfast.tuples import STIME
 
 topology = Topology(
     name="fleet",
@@ -207,7 +209,7 @@ def _page() -> Iterator[str]:
         yield from _table(f'`sink = "{word}"`', kind, "###")
     yield _VALUES
     yield f"- **Types of columns** are {', '.join(f'`{name}`' for name in TYPES)}."
-    yield f"- **`{RESERVED}`** is a column of every stream, the event time. No other has that name."
+    yield f"- **`{STIME}`** is a column of every stream, the event time. No other has that name."
     yield _IN_PYTHON
     yield "```python"
     yield _PYTHON.rstrip()

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from secrets import token_bytes
 from threading import Event, Lock, Thread
-from types import TracebackType
 from typing import Any, Self
 
 import pyarrow as pa
@@ -103,12 +102,7 @@ class Link:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _keep(self) -> None:

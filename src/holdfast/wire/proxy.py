@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from threading import Thread
-from types import TracebackType
 from typing import Any, Literal, Self
 
 Direction = Literal["to", "from"]
@@ -99,12 +98,7 @@ class Proxy:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _call(self, action: Callable[[], Coroutine[Any, Any, None]]) -> None:

@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from threading import Event, Lock, Thread
-from types import TracebackType
 from typing import Any, Protocol, Self
 
 import pyarrow as pa
@@ -154,12 +153,7 @@ class LogServer:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def refuse(self, what: str, why: object) -> None:

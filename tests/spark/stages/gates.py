@@ -12,7 +12,8 @@ from pyspark.sql.types import StructType
 
 from holdfast.spark.stages.compile import TIME
 from holdfast.spark.stages.entries import Order
-from holdfast.spark.stages.rows import AT, AT_ARROW, BODY, HIDDEN, ROWS, STIME, at_rows, gate_schema
+from holdfast.spark.stages.rows import AT, AT_ARROW, BODY, HIDDEN, ROWS, at_rows, gate_schema
+from holdfast.tuples import STIME
 
 START = datetime(2024, 1, 1, tzinfo=UTC)
 BUCKET = 1_000_000

@@ -33,9 +33,10 @@ from holdfast.spark.stages.packing import (
 )
 from holdfast.spark.stages.processor import StageProcessor
 from holdfast.spark.stages.results import Result, results_in
-from holdfast.spark.stages.rows import AT, AT_ARROW, BODY, STIME, at_rows, gate_schema
+from holdfast.spark.stages.rows import AT, AT_ARROW, BODY, at_rows, gate_schema
 from holdfast.spark.stages.states import split_state
 from holdfast.spark.stages.tasks import WindowTask
+from holdfast.tuples import STIME
 from holdfast.windows.shard import Span
 from tests.spark.stages.gates import BUCKET
 

@@ -16,8 +16,8 @@ from holdfast import aggregates
 from holdfast.errors import StoreCorruptError
 from holdfast.spark.stages.compile import TIME
 from holdfast.spark.stages.entries import Entry, Order, Piece
-from holdfast.spark.stages.rows import STIME
 from holdfast.spark.windows import window
+from holdfast.tuples import STIME
 from holdfast.wire.chunks import Chunk
 from tests.spark.stages.gates import BUCKET
 from tests.spark.stages.shards import MEASURES, Shards, join_kind, window_kind, work

@@ -12,8 +12,8 @@ import pytest
 
 from holdfast import aggregates
 from holdfast.spark.stages.entries import Entry, Order, Piece
-from holdfast.spark.stages.rows import STIME
 from holdfast.topology import Function, Join, Push, Select, Stage, Stream, Topology, Where, Window
+from holdfast.tuples import STIME
 from holdfast.wire.chunks import Chunk
 from tests.spark.stages.gates import BUCKET
 from tests.spark.stages.replicas import RunningStage

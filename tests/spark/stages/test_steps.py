@@ -13,9 +13,10 @@ from pyspark.sql.types import StructType
 from holdfast.errors import InvalidArgumentError
 from holdfast.spark.stages import functions
 from holdfast.spark.stages.compile import TIME
-from holdfast.spark.stages.rows import AT, ROWS, STIME, gate_schema
+from holdfast.spark.stages.rows import AT, ROWS, gate_schema
 from holdfast.spark.stages.steps import apply_step, schema_of
 from holdfast.topology import Function, Select, Sql, Where
+from holdfast.tuples import STIME
 from tests.spark.stages.gates import gate_frame, gate_table, rows_of
 
 PLAIN = "k string, v double, n bigint, a array<int>"

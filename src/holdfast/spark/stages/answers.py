@@ -12,7 +12,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from holdfast.spark.stages.rows import AT, AT_ARROW, BODY, ROWS, STIME, at_rows
+from holdfast.spark.stages.rows import AT, AT_ARROW, BODY, ROWS, at_rows
+from holdfast.tuples import STIME
 
 __all__ = ["ToRows", "join_rows", "open_answers", "window_rows"]
 

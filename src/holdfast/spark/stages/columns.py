@@ -8,7 +8,8 @@ from typing import Final
 from pyspark.sql import types as T  # noqa: N812
 
 from holdfast.errors import InvalidArgumentError
-from holdfast.spark.stages.rows import HIDDEN, STIME
+from holdfast.spark.stages.rows import HIDDEN
+from holdfast.tuples import STIME
 
 __all__ = ["as_nullable", "check_columns"]
 

@@ -33,10 +33,11 @@ from holdfast.spark.stages.packing import (
     pack_window_rows,
 )
 from holdfast.spark.stages.processor import ANSWERS, PACKED, StageProcessor
-from holdfast.spark.stages.rows import AT, HIDDEN, ROWS, STIME, gate_schema
+from holdfast.spark.stages.rows import AT, HIDDEN, ROWS, gate_schema
 from holdfast.spark.stages.steps import apply_step, schema_of
 from holdfast.spark.stages.tasks import Task, WindowTask
 from holdfast.topology import Join, Stage, Topology, Window
+from holdfast.tuples import STIME
 from holdfast.windows.shard import Span
 
 __all__ = ["Compiled", "compile_stage", "stream_schema"]

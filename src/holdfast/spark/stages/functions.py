@@ -20,7 +20,8 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from holdfast.errors import InvalidArgumentError
-from holdfast.spark.stages.rows import AT, BODY, HIDDEN, STIME, each_chunk, gate_schema, is_data
+from holdfast.spark.stages.rows import AT, BODY, HIDDEN, each_chunk, gate_schema, is_data
+from holdfast.tuples import STIME
 
 __all__ = ["call_function", "load_function"]
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 from holdfast.errors import StoreCorruptError
 from holdfast.spark.answers import to_stream
 from holdfast.spark.keys import Keys
-from holdfast.spark.stages.rows import STIME
+from holdfast.tuples import STIME
 from holdfast.windows.shard.shelves import Shelf
 
 __all__ = ["JoinPlan", "JoinTask"]

@@ -17,7 +17,8 @@ from holdfast.spark.answers import to_stream
 from holdfast.spark.packing import pack_columns
 from holdfast.spark.plan import Plan
 from holdfast.spark.stages.join_task import JoinPlan
-from holdfast.spark.stages.rows import AT, BODY, ROWS, STIME, each_chunk, is_data
+from holdfast.spark.stages.rows import AT, BODY, ROWS, each_chunk, is_data
+from holdfast.tuples import STIME
 
 __all__ = ["PackChunk", "pack_join_rows", "pack_stage", "pack_window_rows"]
 

@@ -15,8 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from holdfast.spark.stages.entries import Order
-from holdfast.spark.stages.rows import AT, BODY, HIDDEN, ROWS, STIME
+from holdfast.spark.stages.rows import AT, BODY, HIDDEN, ROWS
 from holdfast.spark.stages.states import join_states
+from holdfast.tuples import STIME
 from holdfast.wire.chunks import Chunk
 
 __all__ = ["Result", "results_in"]

@@ -16,15 +16,12 @@ __all__ = [
     "BODY",
     "HIDDEN",
     "ROWS",
-    "STIME",
     "at_rows",
     "each_chunk",
     "gate_schema",
     "is_data",
 ]
 
-STIME: Final = "stime"
-"""The event time of a row: the first of its columns in every stream."""
 AT: Final = "_at"
 """Where a row comes from, or what order it is."""
 BODY: Final = "_body"

@@ -17,9 +17,10 @@ from holdfast.errors import InvalidArgumentError
 from holdfast.spark.stages.catalyst import analyse
 from holdfast.spark.stages.columns import check_columns
 from holdfast.spark.stages.functions import call_function
-from holdfast.spark.stages.rows import AT, HIDDEN, ROWS, STIME
+from holdfast.spark.stages.rows import AT, HIDDEN, ROWS
 from holdfast.spark.stages.selects import take_apart
 from holdfast.topology import Function, Select, Sql, Where
+from holdfast.tuples import STIME
 
 __all__ = ["StatelessStep", "apply_step", "schema_of"]
 
