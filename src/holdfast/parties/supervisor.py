@@ -20,7 +20,7 @@ from typing import Any, Self
 
 from holdfast.errors import HoldfastError, InvalidArgumentError
 from holdfast.parties.places import security_of
-from holdfast.topology import Party, Topology
+from holdfast.topology import Party, PartyKind, Topology
 from holdfast.wire.client import act
 
 __all__ = ["Keeper", "Supervisor"]
@@ -52,6 +52,8 @@ class Keeper:
     """What it last ended with."""
     status: Mapping[str, Any] | None = None
     """What it last said of itself."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """What it finds in its environment beyond ours."""
 
     def look(self, now: float) -> None:
         """Start it if it is time to; see whether it has ended."""
@@ -74,6 +76,7 @@ class Keeper:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
+                env={**os.environ, **self.environment},
                 # Ctrl-C is for the supervisor: it ends them in order.
                 start_new_session=True,
             )
@@ -106,6 +109,10 @@ class Supervisor:
     """The hosts whose parties to run; all if none is given."""
     options: Sequence[str] = ()
     """What `holdfast node` is given for replicas."""
+    routes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """By party: where it reaches others, if not where the file says."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """What replicas find in their environment beyond ours."""
     keepers: dict[str, Keeper] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -123,10 +130,18 @@ class Supervisor:
         for name, party in parties.items():
             if hosts and party.host not in hosts:
                 continue
-            command = [sys.executable, "-m", "holdfast", "node", str(self.file), name]
-            if "/" in name:
-                command += self.options
-            self.keepers[name] = Keeper(party, command, logs / f"{name.replace('/', '-')}.log")
+            keeper = Keeper(party, self._command(party), logs / f"{name.replace('/', '-')}.log")
+            if party.kind is PartyKind.REPLICA:
+                keeper.environment = self.environment
+            self.keepers[name] = keeper
+
+    def _command(self, party: Party) -> list[str]:
+        command = [sys.executable, "-m", "holdfast", "node", str(self.file), party.name]
+        if party.kind is PartyKind.REPLICA:
+            command += self.options
+        for other, address in self.routes.get(party.name, {}).items():
+            command += ["--route", f"{other}={address}"]
+        return command
 
     def look(self) -> None:
         """Start what is to be started, and ask all how they are."""
