@@ -6,7 +6,7 @@ Drawn of simulated runs (`campaign.picture`) and of real ones (`demo.picture`).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -77,6 +77,14 @@ class TimeLine:
     states: Mapping[str, Sequence[Span]]
     """Of each replica; later ones are drawn over earlier ones."""
 
+    def delays(self) -> Iterator[tuple[Piece, int]]:
+        """Pieces of which something is shown for the first time, and how long after their end."""
+        furthest = 0
+        for piece in self.shown:
+            if piece.kind in PIECES and piece.boundary > furthest:
+                furthest = piece.boundary
+                yield piece, piece.at - furthest
+
 
 def draw_time_line(line: TimeLine) -> Figure:
     """A figure to be saved."""
@@ -96,7 +104,7 @@ def draw_time_line(line: TimeLine) -> Figure:
     _draw_shown(shown, line.stream, line.shown)
     _draw_gaps(shown, line.gaps)
     shown.legend(loc="upper left", fontsize=8, framealpha=0.9)
-    _draw_lateness(lateness, line.shown, line.max_delay / 1e6)
+    _draw_lateness(lateness, line)
     _draw_states(states, line.states)
     figure.suptitle(line.title, fontsize=11)
     return figure
@@ -169,14 +177,12 @@ def _draw_points(axis: Any, points: Points, marker: str, **style: Any) -> None:
         axis.plot(*zip(*points, strict=True), marker, **style)
 
 
-def _draw_lateness(axis: Any, shown: Sequence[Piece], max_delay: float) -> None:
+def _draw_lateness(axis: Any, line: TimeLine) -> None:
     _title(axis, "how long after its end a piece of the stream is first shown")
     late: dict[Kind, list[tuple[float, float]]] = {kind: [] for kind in PIECES}
-    furthest = 0
-    for each in shown:
-        if each.kind in PIECES and each.boundary > furthest:
-            furthest = each.boundary
-            late[each.kind].append((each.at / 1e6, (each.at - furthest) / 1e6))
+    for piece, delay in line.delays():
+        late[piece.kind].append((piece.at / 1e6, delay / 1e6))
+    max_delay = line.max_delay / 1e6
     for kind, points in late.items():
         _draw_points(axis, points, "s", color=PIECES[kind][0], ms=3.5)
     latest = max((seconds for points in late.values() for _, seconds in points), default=0)

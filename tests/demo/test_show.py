@@ -12,9 +12,10 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
-from holdfast.demo import show
+from holdfast.demo import screen, show
 from holdfast.demo.crash import Crash
 from holdfast.demo.fleet import Fleet
+from tests.demo.rig import Actor, answer
 
 
 @pytest.fixture
@@ -27,7 +28,16 @@ def printed(console: Console) -> str:
     return console.file.getvalue()
 
 
-def test_the_answers_hold_on_spark_and_through_kills(tmp_path, console):
+@pytest.fixture
+def actor(tmp_path, monkeypatch) -> Actor:
+    """In the place of the pipeline."""
+    actor = Actor(tmp_path)
+    monkeypatch.setattr(show, "Pipeline", lambda folder: actor)
+    monkeypatch.setattr(screen, "LOOK", 0.001)
+    return actor
+
+
+def test_the_answers_hold_on_spark_and_through_kills(tmp_path, console, actor):
     handler = signal.getsignal(signal.SIGINT)
     show.run(console, tmp_path, sensors=6, minutes=3, updates=2_000, kills=2)
     text = printed(console)
@@ -36,15 +46,20 @@ def test_the_answers_hold_on_spark_and_through_kills(tmp_path, console):
     assert "Of a sample of 885 windows, 0 differ from Spark's own." in text
     assert "2 kills; 2,000 answers" in text
     assert "0 differ from an uninterrupted run" in text
+    assert "0 differ from those of a run without failures" in text
+    assert "6 tentative answers were shown meanwhile, 6 of them are withdrawn" in text
     assert text.rstrip().endswith("The answers hold.")
-    assert (tmp_path / "sensors.png").read_bytes().startswith(b"\x89PNG")
-    page = (tmp_path / "sensors.html").read_text()
-    assert "1,080 readings in" in page
-    assert page.count("<svg") == 1
+    for name in ("sensors", "failure"):
+        assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+        assert (tmp_path / f"{name}.html").read_text().count("<svg") == 1
+    assert "1,080 readings in" in (tmp_path / "sensors.html").read_text()
+    assert "6 tentative answers" in (tmp_path / "failure.html").read_text()
     assert signal.getsignal(signal.SIGINT) is handler
+    assert actor.done[-1] == "close"
 
 
-def test_a_wrong_answer_is_not_passed_over(tmp_path, console, monkeypatch):
+@pytest.fixture
+def _no_fleet(monkeypatch) -> None:
     nothing = pd.DataFrame()
     fleet = Fleet(
         rows=0,
@@ -58,10 +73,33 @@ def test_a_wrong_answer_is_not_passed_over(tmp_path, console, monkeypatch):
     )
     monkeypatch.setattr(show, "run_fleet", lambda *_: fleet)
     monkeypatch.setattr(show, "draw_sensors", lambda *_: [])
+    monkeypatch.setattr(show, "survive_kills", lambda *_: Crash(1, 10, 0, different=0))
+
+
+@pytest.mark.usefixtures("_no_fleet")
+def test_a_wrong_answer_is_not_passed_over(tmp_path, console, actor, monkeypatch):
     monkeypatch.setattr(show, "survive_kills", lambda *_: Crash(1, 10, 0, different=3))
     with pytest.raises(show.DemoError):
         show.run(console, tmp_path)
     assert "3 differ from an uninterrupted run" in printed(console)
+
+
+@pytest.mark.usefixtures("_no_fleet")
+def test_a_wrong_answer_of_the_pipeline_is_not_passed_over(tmp_path, console, actor):
+    actor.wrong = [answer(0)]
+    with pytest.raises(show.DemoError):
+        show.run(console, tmp_path)
+    assert "1 differ from those of a run without failures" in printed(console)
+
+
+def test_ctrl_c_ends_the_pipeline(tmp_path, console, actor, monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(show, "run_fleet", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        show.run(console, tmp_path)
+    assert actor.done == ["start", "close"]
 
 
 def test_without_java_it_says_what_to_do(tmp_path, console, monkeypatch):

@@ -87,6 +87,11 @@ class Reader:
         return list(self._client.gaps)
 
     @property
+    def publisher(self) -> str:
+        """The one that is read now."""
+        return self._client.intake.choice.current
+
+    @property
     def is_connected(self) -> bool:
         return any(link.is_connected for link in self._neighbours.links.values())
 

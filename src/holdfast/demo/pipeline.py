@@ -1,0 +1,192 @@
+"""The pipeline that the demonstration breaks: real processes, a link that can be cut, a client.
+
+Three sources, two stages with two replicas each. `failures` breaks it.
+"""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event, Thread
+from typing import Final
+
+import pyarrow as pa
+
+from holdfast.demo.answers import Answer, Answers
+from holdfast.demo.calculation import FIRST, LAST, SOURCES, make_topology, recalculate
+from holdfast.demo.errors import DemoError
+from holdfast.parties.reader import Reader
+from holdfast.parties.supervisor import Keeper, Supervisor
+from holdfast.parties.tickets import LogTicket
+from holdfast.protocol.states import State
+from holdfast.tail.reading import open_reader
+from holdfast.topology import parse_address
+from holdfast.wire.client import fetch
+from holdfast.wire.proxy import Proxy
+
+__all__ = ["CUT_OFF", "Pipeline", "now"]
+
+CUT_OFF: Final = "south"
+"""The source whose links can be cut."""
+EVERY: Final = 0.5
+"""Seconds between two looks at the processes."""
+ENDS: Final = 1
+"""So often a process may end by itself: on a starved machine Spark may fail to start."""
+LINES: Final = 12
+"""So much of a log is told."""
+QUICK: Final = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"}
+"""Makes a JVM that lives for two minutes start sooner."""
+
+
+def now() -> int:
+    """In microseconds since 1970, as the streams have it."""
+    return time.time_ns() // 1000
+
+
+class Pipeline:
+    """Runs from `start` on until it is closed."""
+
+    def __init__(self, folder: Path) -> None:
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        self.topology = make_topology(folder)
+        self.answers = Answers()
+        self.states: list[tuple[int, dict[str, State]]] = []
+        """How the replicas were, and when."""
+        self.killed: list[str] = []
+        file = folder / "demo.toml"
+        file.write_text(self.topology.text())
+        target = parse_address(self.topology.streams[CUT_OFF].address)
+        self._links = {party: Proxy(target) for party in self.topology.publishers(FIRST)}
+        self.supervisor = Supervisor(
+            self.topology,
+            file,
+            options=["--master", "local[1]"],
+            routes={
+                party: {CUT_OFF: f"127.0.0.1:{link.port}"} for party, link in self._links.items()
+            },
+            environment=QUICK,
+        )
+        self._reader: Reader | None = None
+        self._ending = Event()
+        self._threads: list[Thread] = []
+
+    @property
+    def keepers(self) -> dict[str, Keeper]:
+        return self.supervisor.keepers
+
+    @property
+    def replicas(self) -> list[str]:
+        return [name for stage in self.topology.stages for name in self.topology.publishers(stage)]
+
+    @property
+    def logs(self) -> Path:
+        """The folder with what the processes say."""
+        return self.topology.state_folder / "logs"
+
+    @property
+    def read_from(self) -> str:
+        """The replica that the client reads now."""
+        assert self._reader is not None
+        return self._reader.publisher
+
+    # Running
+
+    def start(self) -> None:
+        """Returns at once; Spark needs a minute."""
+        self._reader = open_reader(self.topology, LAST, me="client", position=0, tentative=True)
+        for target in (self._watch, self._listen):
+            thread = Thread(target=target, name="holdfast demo", daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    def _watch(self) -> None:
+        while not self._ending.is_set():
+            self.supervisor.look()
+            self.states.append((now(), {name: self._state(name) for name in self.replicas}))
+            self._ending.wait(EVERY)
+
+    def _state(self, name: str) -> State:
+        status = self.keepers[name].status
+        if status is None or not status["ready"]:
+            return State.FAILURE
+        return State[status["state"]]
+
+    def _listen(self) -> None:
+        assert self._reader is not None
+        while not self._ending.is_set():
+            told = self._reader.next(EVERY)
+            if told is not None:
+                self.answers.take(now(), told)
+
+    def close(self) -> None:
+        """End all processes; Ctrl-C waits until they have ended."""
+        with ctrl_c_ignored():
+            self._ending.set()
+            for thread in self._threads:
+                thread.join()
+            if self._reader is not None:
+                self._reader.close()
+            self.supervisor.close()
+            for link in self._links.values():
+                link.close()
+
+    # Breaking
+
+    def kill(self, name: str) -> None:
+        """kill -9; the supervisor starts it again."""
+        process = self.keepers[name].process
+        if process is not None:
+            self.killed.append(name)
+            process.kill()
+
+    def cut(self) -> None:
+        """Nothing passes between one source and those that read it."""
+        for link in self._links.values():
+            link.cut()
+
+    def heal(self) -> None:
+        for link in self._links.values():
+            link.heal()
+
+    # Looking
+
+    def is_stable(self, but: str | None = None) -> bool:
+        """Whether all replicas are, but perhaps one."""
+        if not self.states:
+            return False
+        _, states = self.states[-1]
+        return all(state is State.STABLE for name, state in states.items() if name != but)
+
+    def check(self) -> None:
+        """Raise if a process keeps ending by itself, with what it has said last."""
+        for name, keeper in self.keepers.items():
+            ended = keeper.starts - (keeper.process is not None) - self.killed.count(name)
+            if ended > ENDS:
+                lines = keeper.log.read_text(errors="replace").splitlines()[-LINES:]
+                said = "\n".join(f"  {line}" for line in lines)
+                raise DemoError(
+                    f"{name} ends by itself ({keeper.code}); the end of {keeper.log}:\n{said}"
+                )
+
+    def right_answers(self, until: int) -> list[Answer]:
+        """What a run without failures answers up to a boundary, by the logs of the sources."""
+        logs = [self._log_of(name, until) for name in SOURCES]
+        return recalculate(pa.concat_tables(logs), until)
+
+    def _log_of(self, source: str, until: int) -> pa.Table:
+        ticket = LogTicket(source, 0, until)
+        return fetch(self.topology.streams[source].address, None, ticket.write())
+
+
+@contextmanager
+def ctrl_c_ignored() -> Iterator[None]:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
