@@ -8,7 +8,6 @@ import pyarrow as pa
 
 from holdfast.demo.answers import Answer, Answers
 from holdfast.demo.calculation import make_topology
-from holdfast.demo.pipeline import now
 from holdfast.parties.reader import Told
 from holdfast.parties.supervisor import Keeper
 from holdfast.protocol.states import State
@@ -41,7 +40,7 @@ def told(kind: Kind, boundary: int, *answers: Answer) -> Told:
 
 
 class Actor:
-    """A pipeline in which all that is done has its effect at once."""
+    """A pipeline in which all that is done has its effect at once. It has a clock of its own."""
 
     def __init__(self, folder: Path) -> None:
         self.topology = make_topology(folder)
@@ -54,8 +53,13 @@ class Actor:
         self.done: list[str] = []
         self.wrong: list[Answer] = []
         self.comes_back = True
-        self._seconds = now() // SECOND
+        self._seconds = 1000
+        """Up to where there are final answers."""
         self._right: list[Answer] = []
+
+    def now(self) -> int:
+        """Each answer takes half a second to come."""
+        return self._seconds * SECOND + SECOND // 2
 
     def start(self) -> None:
         self.done.append("start")
@@ -68,7 +72,7 @@ class Actor:
     def look(self, **states: State) -> None:
         """Note how the replicas are; names with an underscore for the slash."""
         given = {name.replace("_", "/"): state for name, state in states.items()}
-        self.states.append((now(), dict.fromkeys(self.replicas, State.STABLE) | given))
+        self.states.append((self.now(), dict.fromkeys(self.replicas, State.STABLE) | given))
 
     def is_stable(self) -> bool:
         return all(state is State.STABLE for state in self.states[-1][1].values())
@@ -108,4 +112,4 @@ class Actor:
         self._tell(Kind.INSERT, self._seconds, final)
 
     def _tell(self, kind: Kind, seconds: int, *answers: Answer) -> None:
-        self.answers.take(now(), told(kind, seconds * SECOND, *answers))
+        self.answers.take(self.now(), told(kind, seconds * SECOND, *answers))

@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import io
-from pathlib import Path
 from typing import Any, cast
 
 import pytest
 from rich.console import Console
 
-from holdfast.demo import failures, screen
+from holdfast.demo import failures
 from holdfast.demo.failures import Outcome, break_pipeline
 from holdfast.protocol.states import State
 from holdfast.tuples import Kind
 from tests.demo.rig import Actor, answer
-
-
-@pytest.fixture(autouse=True)
-def _look_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(screen, "LOOK", 0.001)
 
 
 def broken(actor: Actor) -> tuple[Outcome, str]:
@@ -28,8 +22,7 @@ def broken(actor: Actor) -> tuple[Outcome, str]:
     return outcome, cast(io.StringIO, console.file).getvalue()
 
 
-def test_a_replica_is_killed_then_a_source_cut_off_and_mended(tmp_path: Path) -> None:
-    actor = Actor(tmp_path)
+def test_a_replica_is_killed_then_a_source_cut_off_and_mended(actor: Actor) -> None:
     outcome, said = broken(actor)
     assert actor.done == ["start", "kill sums/1", "cut", "heal"]
     told = [line.partition("s  ")[2] for line in said.splitlines()]
@@ -46,10 +39,11 @@ def test_a_replica_is_killed_then_a_source_cut_off_and_mended(tmp_path: Path) ->
     assert outcome.is_right
     assert (outcome.tentative, outcome.withdrawn, outcome.different) == (6, 6, 0)
     assert outcome.answers == actor.answers.final
+    assert outcome.usual == 0.5
 
 
-def test_the_time_line_begins_when_all_is_well(tmp_path: Path) -> None:
-    outcome, _ = broken(Actor(tmp_path))
+def test_the_time_line_begins_when_all_is_well(actor: Actor) -> None:
+    outcome, _ = broken(actor)
     line = outcome.line
     assert [trouble.name for trouble in line.troubles] == [
         "kill -9: sums/1",
@@ -71,8 +65,7 @@ def test_the_time_line_begins_when_all_is_well(tmp_path: Path) -> None:
     assert spans[-1].end == line.until
 
 
-def test_a_wrong_answer_is_seen(tmp_path: Path) -> None:
-    actor = Actor(tmp_path)
+def test_a_wrong_answer_is_seen(actor: Actor) -> None:
     actor.wrong = [answer(0)]
     outcome, _ = broken(actor)
     assert outcome.different == 1
@@ -80,10 +73,9 @@ def test_a_wrong_answer_is_seen(tmp_path: Path) -> None:
 
 
 def test_a_replica_that_is_not_back_in_time_is_said_to_be_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    actor: Actor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(failures, "BACK", 0)
-    actor = Actor(tmp_path)
     actor.comes_back = False
     outcome, said = broken(actor)
     assert "sums/1 was started again and is not back yet" in said

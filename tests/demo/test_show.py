@@ -12,10 +12,10 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
-from holdfast.demo import screen, show
+from holdfast.demo import show
 from holdfast.demo.crash import Crash
 from holdfast.demo.fleet import Fleet
-from tests.demo.rig import Actor, answer
+from tests.demo.rig import answer
 
 
 @pytest.fixture
@@ -28,13 +28,9 @@ def printed(console: Console) -> str:
     return console.file.getvalue()
 
 
-@pytest.fixture
-def actor(tmp_path, monkeypatch) -> Actor:
-    """In the place of the pipeline."""
-    actor = Actor(tmp_path)
+@pytest.fixture(autouse=True)
+def _pipeline_is_played(actor, monkeypatch) -> None:
     monkeypatch.setattr(show, "Pipeline", lambda folder: actor)
-    monkeypatch.setattr(screen, "LOOK", 0.001)
-    return actor
 
 
 def test_the_answers_hold_on_spark_and_through_kills(tmp_path, console, actor):
@@ -77,7 +73,7 @@ def _no_fleet(monkeypatch) -> None:
 
 
 @pytest.mark.usefixtures("_no_fleet")
-def test_a_wrong_answer_is_not_passed_over(tmp_path, console, actor, monkeypatch):
+def test_a_wrong_answer_is_not_passed_over(tmp_path, console, monkeypatch):
     monkeypatch.setattr(show, "survive_kills", lambda *_: Crash(1, 10, 0, different=3))
     with pytest.raises(show.DemoError):
         show.run(console, tmp_path)
