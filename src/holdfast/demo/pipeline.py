@@ -38,6 +38,7 @@ ENDS: Final = 1
 """So often a process may end by itself: on a starved machine Spark may fail to start."""
 LINES: Final = 12
 """So much of a log is told."""
+ENDINGS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 QUICK: Final = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"}
 """Makes a JVM that lives for two minutes start sooner."""
 
@@ -124,8 +125,8 @@ class Pipeline:
                 self.answers.take(now(), told)
 
     def close(self) -> None:
-        """End all processes; Ctrl-C waits until they have ended."""
-        with ctrl_c_ignored():
+        """End all processes. May be called again."""
+        with undisturbed():
             self._ending.set()
             for thread in self._threads:
                 thread.join()
@@ -184,9 +185,11 @@ class Pipeline:
 
 
 @contextmanager
-def ctrl_c_ignored() -> Iterator[None]:
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+def undisturbed() -> Iterator[None]:
+    """Whoever wants us to end has to wait a moment."""
+    before = {each: signal.signal(each, signal.SIG_IGN) for each in ENDINGS}
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        for each, handler in before.items():
+            signal.signal(each, handler)
