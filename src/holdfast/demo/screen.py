@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Self
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.table import Table
@@ -44,7 +46,8 @@ class Screen:
 
     def say(self, text: str, style: str = "") -> None:
         """Tell what was done or seen, with the seconds since the beginning."""
-        line = Text(f"{time.monotonic() - self._began:5.1f} s  ", "dim").append(text, style)
+        seconds = time.monotonic() - self._began
+        line = Text.assemble((f"{seconds:5.1f} s  ", "dim"), (text, style))
         self._said.append(line)
         if self._live is None:
             self._console.print(line, soft_wrap=True)
@@ -91,12 +94,14 @@ class Screen:
 
 
 def parties_table(keepers: Iterable[Keeper]) -> Table:
-    table = Table("party", "state")
-    for name in ("final rows", "tentative rows", "behind"):
+    table = Table("party", "state", box=SIMPLE_HEAD)
+    for name in ("final rows", "tentative", "behind"):
         table.add_column(name, justify="right")
+    table.add_column("cannot reach")
     for keeper in keepers:
         said = keeper.status or {}
-        behind = said.get("lag_seconds", 1e9)
+        behind = said.get("lag_seconds", math.inf)
+        down = [party for party, is_up in said.get("links", {}).items() if not is_up]
         table.add_row(
             keeper.party.name,
             state_text(keeper),
@@ -104,18 +109,19 @@ def parties_table(keepers: Iterable[Keeper]) -> Table:
             f"{said['tentative_rows']:,}" if "tentative_rows" in said else "",
             # Before its first bucket a stream ends in 1970.
             f"{behind:.1f} s" if behind < 1e8 else "",
+            Text(", ".join(down), "red"),
         )
     return table
 
 
 def client_text(answers: Answers) -> Text:
     return Text.assemble(
-        "the client has ",
+        "client: ",
         (f"{answers.final:,} final", "green"),
-        " answers and was shown ",
+        " answers, ",
         (f"{answers.tentative:,} tentative", "yellow"),
-        ", of which ",
-        (f"{answers.withdrawn:,} were withdrawn", "red"),
+        ", ",
+        (f"{answers.withdrawn:,} withdrawn", "red"),
     )
 
 
