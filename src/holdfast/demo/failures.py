@@ -75,6 +75,7 @@ def break_pipeline(console: Console, pipeline: Pipeline) -> Outcome:
 
 def _wait_until_stable(screen: Screen, pipeline: Pipeline) -> int:
     answers = pipeline.answers
+    screen.say("waiting until all replicas have their Spark", "dim")
     screen.must(
         "all replicas to be stable", lambda: pipeline.is_stable() and answers.final, STARTED
     )
