@@ -39,7 +39,7 @@ def test_the_answers_hold_on_spark_and_through_kills(tmp_path, console, actor):
     text = printed(console)
     # A reading every second for 180 s; the watermark is 2 s behind the newest, at 179 s.
     assert "1,080 readings in, 1,062 windows out" in text
-    assert "Of a sample of 885 windows, 0 differ from Spark's own." in text
+    assert "Of a sample of 531 windows, 0 differ from Spark's own." in text
     assert "2 kills; 2,000 answers" in text
     assert "0 differ from an uninterrupted run" in text
     assert "0 differ from those of a run without failures" in text

@@ -26,8 +26,8 @@ MAX_DELAY: Final = "5s"
 LEAST: Final = 12
 """Readings that are not above this are left out."""
 SIZE: Final = 4
-SLIDE: Final = 1
-"""Windows of so many seconds, every so many seconds."""
+SLIDE: Final = 2
+"""Windows of so many seconds, every so many seconds; a bucket is as long as a slide."""
 
 
 def make_topology(folder: Path) -> Topology:
@@ -35,7 +35,7 @@ def make_topology(folder: Path) -> Topology:
     addresses = free_addresses(len(SOURCES) + 4)
     return Topology(
         name="demo",
-        bucket="1s",
+        bucket=f"{SLIDE}s",
         streams={
             name: Stream(
                 source=Sensors(rows_per_second=60, sensors=3, seed=seed), address=next(addresses)

@@ -21,11 +21,11 @@ STARTED: Final = 300.0
 """Seconds for the processes to start on a slow machine."""
 PATIENCE: Final = 60.0
 """Seconds for anything else to happen."""
-BACK: Final = 60.0
+BACK: Final = 40.0
 """Seconds that a killed replica is waited for; the answers hold without it."""
-CALM: Final = 5
+CALM: Final = 3
 """So many pieces the client gets before anything is broken."""
-PREVIEWS: Final = 5
+PREVIEWS: Final = 3
 """So many tentative pieces the client gets before the link is mended."""
 
 

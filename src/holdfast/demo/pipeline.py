@@ -5,6 +5,7 @@ Three sources, two stages with two replicas each. `failures` breaks it.
 
 from __future__ import annotations
 
+import logging
 import shutil
 import signal
 import time
@@ -75,6 +76,7 @@ class Pipeline:
         self._reader: Reader | None = None
         self._ending = Event()
         self._threads: list[Thread] = []
+        self._log = logging.FileHandler(self.logs / "client.log", delay=True)
 
     @property
     def keepers(self) -> dict[str, Keeper]:
@@ -99,6 +101,7 @@ class Pipeline:
 
     def start(self) -> None:
         """Returns at once; Spark needs a minute."""
+        logging.getLogger("holdfast").addHandler(self._log)
         self._reader = open_reader(self.topology, LAST, me="client", position=0, tentative=True)
         for target in (self._watch, self._listen):
             thread = Thread(target=target, name="holdfast demo", daemon=True)
@@ -135,6 +138,8 @@ class Pipeline:
             self.supervisor.close()
             for link in self._links.values():
                 link.close()
+            logging.getLogger("holdfast").removeHandler(self._log)
+            self._log.close()
 
     # Breaking
 

@@ -28,9 +28,9 @@ def run(
     console: Console,
     folder: Path,
     *,
-    sensors: int = 1000,
+    sensors: int = 300,
     minutes: int = 12,
-    updates: int = 20_000,
+    updates: int = 10_000,
     kills: int = 5,
 ) -> None:
     """Run all of it, leave the pictures in `folder`, raise if anything did not hold."""
