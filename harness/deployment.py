@@ -282,10 +282,10 @@ class Deployment:
 
     def wait_until_ready(self, seconds: float = 300) -> None:
         """Until the client gets final rows and all replicas are stable."""
-        wait_for("all replicas to be stable", self._all_stable, seconds, 1.0)
+        wait_for("all replicas to be stable", self.all_stable, seconds, 1.0)
         wait_for("final rows at the client", lambda: self.boundary > 10**15, seconds)
 
-    def _all_stable(self) -> bool:
+    def all_stable(self) -> bool:
         self._start_ended()
         said = [self.status(name) for name in self.replicas if name in self.processes]
         return all(each is not None and each["state"] == "STABLE" for each in said)

@@ -34,7 +34,7 @@ def measure_latency(deployment: Deployment, seconds: float = 10.0) -> float:
 def settle(deployment: Deployment) -> None:
     """Until all replicas are stable and the client has final rows from after now; then check."""
     now = int(time.time() * 1e6)
-    wait_for("all to be stable again", deployment._all_stable, SETTLED, 0.5)
+    wait_for("all to be stable again", deployment.all_stable, SETTLED, 0.5)
     wait_for("final rows from after the fault", lambda: deployment.boundary > now, SETTLED)
     deployment.check()
 
