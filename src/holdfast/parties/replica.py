@@ -365,17 +365,15 @@ class Replica:
     # The server
 
     def opened(self, party: str, outbox: Outbox) -> None:
-        self._loop.post(lambda now: self._neighbours.callers.__setitem__(party, outbox))
+        self._loop.post(lambda now: self._neighbours.opened(party, outbox))
 
     def received(self, party: str, message: Message) -> None:
         self._take_message(party, message)
 
     def closed(self, party: str, outbox: Outbox) -> None:
         def leave(now: int) -> None:
-            if self._neighbours.callers.get(party) is outbox:
-                del self._neighbours.callers[party]
-                if self._node is not None:
-                    self._node.left(party)
+            if self._neighbours.closed(party, outbox) and self._node is not None:
+                self._node.left(party)
 
         self._loop.post(leave)
 
