@@ -98,10 +98,10 @@ class Reader:
             try:
                 return self._told.get(timeout=min(0.1, max(rest, 0)))
             except Empty:
-                if self._loop.failure is not None:
+                if self._loop.error is not None:
                     raise StoreUnavailableError(
                         f"the reader has failed ({self._loop.failure}); open a new one"
-                    ) from self._loop.failure
+                    ) from self._loop.error
                 if rest <= 0:
                     return None
         return None

@@ -8,7 +8,6 @@ disk has lost its state and gets it from a peer, or from its inputs.
 
 from __future__ import annotations
 
-import json
 import logging
 import math
 from collections.abc import Callable, Mapping
@@ -21,6 +20,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from holdfast.errors import InvalidArgumentError, StoreUnavailableError
+from holdfast.parties.actions import answer_action
 from holdfast.parties.counts import ReplicaCounts
 from holdfast.parties.disk_log import DiskLog
 from holdfast.parties.loop import Clock, Loop
@@ -135,9 +135,7 @@ class Replica:
     @property
     def failure(self) -> str | None:
         """Why it cannot go on, if it cannot."""
-        if self._loop.failure is not None:
-            return f"{type(self._loop.failure).__name__}: {self._loop.failure}"
-        return self._query.failure
+        return self._loop.failure or self._query.failure
 
     @property
     def address(self) -> Any:
@@ -184,23 +182,20 @@ class Replica:
             case Send(to, message):
                 self._neighbours.send(to, message)
             case Work():
-                self._works[self._submit(self._entry(command))] = command
+                self._works[self._query.submit(self._entry(command))] = command
             case Fork():
-                self._submit(Entry(0, Order.FORK))
+                self._query.submit(Entry(0, Order.FORK))
             case Drop():
-                self._submit(Entry(0, Order.DROP))
+                self._query.submit(Entry(0, Order.DROP))
             case Restart(bucket):
-                self._submit(Entry(0, Order.RESTART, end=bucket * self.settings.size))
+                self._query.submit(Entry(0, Order.RESTART, end=bucket * self.settings.size))
             case Install(bucket, state):
                 self._install(bucket, state)
             case CopyState(to) if to in self.place.peers:
-                self._copies[self._submit(Entry(0, Order.COPY))] = command
+                self._copies[self._query.submit(Entry(0, Order.COPY))] = command
             case Rerun():
                 # No gate on Spark asks for it yet.
                 pass
-
-    def _submit(self, entry: Entry) -> int:
-        return self._query.submit(entry)
 
     def _entry(self, work: Work) -> Entry:
         stretch, size = work.stretch, self.settings.size
@@ -298,13 +293,13 @@ class Replica:
 
     def _drain(self, now: int) -> None:
         """Let the query finish what an earlier life has left; a fork of that life goes."""
-        self._drained = self._submit(Entry(0, Order.DROP))
+        self._drained = self._query.submit(Entry(0, Order.DROP))
 
     def _begin(self, now: int) -> None:
         """The query is at the end of its journal: take part."""
         self._node = Node(self.place, self.settings, now, lost=not self._has_state)
         if not self._has_state:
-            self._submit(Entry(0, Order.RESTART))
+            self._query.submit(Entry(0, Order.RESTART))
         else:
             lines = {self.stream: self._published()}
             bucket = self._base // self.settings.size
@@ -336,8 +331,8 @@ class Replica:
         self._works.clear()
         self._copies.clear()
         self._log.clear()
-        self._submit(Entry(0, Order.DROP))
-        self._submit(Entry(0, Order.RESTART))
+        self._query.submit(Entry(0, Order.DROP))
+        self._query.submit(Entry(0, Order.RESTART))
         self._node = Node(self.place, self.settings, now, lost=True)
 
     def _install(self, bucket: int, state: bytes) -> None:
@@ -345,7 +340,7 @@ class Replica:
         node = self._node
         assert node is not None
         boundary = bucket * self.settings.size
-        entry = self._submit(Entry(0, Order.INSTALL, end=boundary, state=state))
+        entry = self._query.submit(Entry(0, Order.INSTALL, end=boundary, state=state))
         self._log.clear()
         for segment in list(node.lines[self.stream].segments.since(0)):
             self._log.append(segment, {**self._facts(entry), "unfinished": 1})
@@ -400,9 +395,7 @@ class Replica:
         )
 
     def act(self, name: str, body: bytes) -> bytes:
-        if name == "status":
-            return json.dumps(self.status()).encode()
-        raise InvalidArgumentError(f"action: there is no {name!r}; ask for 'status'")
+        return answer_action(name, self.status)
 
     def streams(self) -> Mapping[str, pa.Schema]:
         return {self.stream: self.schema}
@@ -423,5 +416,5 @@ class Replica:
             "received_bytes": sum(link.received_bytes for link in links.values()),
             "links": {party: link.is_connected for party, link in links.items()},
             "callers": self._server.parties,
-            "refused": {k: v for k, v in self._server.counts.items() if k.startswith("refused")},
+            "refused": self._server.refused,
         }

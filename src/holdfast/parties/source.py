@@ -6,7 +6,6 @@ is published. A source that is started again publishes the very same, and then t
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from threading import Event
@@ -15,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from holdfast.errors import InvalidArgumentError, StoreUnavailableError
+from holdfast.parties.actions import answer_action
 from holdfast.parties.arrivals import EventTimes, stamped
 from holdfast.parties.disk_log import DiskLog
 from holdfast.parties.loop import Clock, Loop
@@ -224,8 +224,7 @@ class SourceParty:
 
     @property
     def failure(self) -> str | None:
-        error = self._loop.failure
-        return None if error is None else f"{type(error).__name__}: {error}"
+        return self._loop.failure
 
     @property
     def ended(self) -> Event:
@@ -269,9 +268,7 @@ class SourceParty:
         return b"logged"
 
     def act(self, name: str, body: bytes) -> bytes:
-        if name == "status":
-            return json.dumps(self.status()).encode()
-        raise InvalidArgumentError(f"action: there is no {name!r}; ask for 'status'")
+        return answer_action(name, self.status)
 
     def streams(self) -> Mapping[str, pa.Schema]:
         return {self.name: self.brought}
@@ -292,5 +289,5 @@ class SourceParty:
             "log_bytes": self._log.size,
             "full": line.is_full,
             "callers": self._server.parties,
-            "refused": {k: v for k, v in self._server.counts.items() if k.startswith("refused")},
+            "refused": self._server.refused,
         }

@@ -110,6 +110,7 @@ class LogServer:
         self._serving: set[_Link] = set()
         """Links whose threads have not ended, be they replaced."""
         self._counts: Counter[str] = Counter()
+        self._refused: Counter[str] = Counter()
         self._closing = Event()
         self._flight = _listen(address, security, self)
         self.address = Address(address.host, self._flight.port)
@@ -120,13 +121,18 @@ class LogServer:
     def counts(self) -> Counter[str]:
         """How many `links` were opened, `messages` and `bytes` came in, and went out on links
         (`sent`, `sent bytes`; `dropped`: messages that did not), calls were made (`reads`,
-        `pushes`, `actions`), what was refused (`refused token`, `refused link` ...), and how often
-        the service `failed`."""
+        `pushes`, `actions`), and how often the service `failed`."""
         with self._lock:
             counts = Counter(self._counts)
             for link in self._serving:
                 _add_outbox(counts, link.outbox)
         return counts
+
+    @property
+    def refused(self) -> Counter[str]:
+        """How often each thing was refused: a `token`, `ticket`, `link`, `message` ..."""
+        with self._lock:
+            return Counter(self._refused)
 
     @property
     def parties(self) -> list[str]:
@@ -158,7 +164,8 @@ class LogServer:
 
     def refuse(self, what: str, why: object) -> None:
         """Count and log it."""
-        self._count(f"refused {what}")
+        with self._lock:
+            self._refused[what] += 1
         logger.warning("%s: refused %s: %s", self.address, what, why)
 
     def read(self, ticket: bytes) -> fl.FlightDataStream:
