@@ -9,7 +9,6 @@ disk has lost its state and gets it from a peer, or from its inputs.
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from threading import Event
@@ -264,8 +263,7 @@ class Replica:
             return
         if self._node is None:
             # The life before has ended before it could say so.
-            size = self.settings.size
-            self._consistent_from = self._base + math.ceil(self.place.span / size) * size
+            self._consistent_from = self.place.consistent_from(self._base, self.settings.size)
             self._has_state = True
         self._log.append(Segment(self._base, self._base, ()), self._facts(entry))
         self._done = entry

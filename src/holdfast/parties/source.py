@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from threading import Event
 from typing import Any
 
 import pyarrow as pa
@@ -225,10 +224,6 @@ class SourceParty:
     @property
     def failure(self) -> str | None:
         return self._loop.failure
-
-    @property
-    def ended(self) -> Event:
-        return self._loop.ended
 
     @property
     def address(self) -> Any:
