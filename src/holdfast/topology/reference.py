@@ -146,7 +146,6 @@ from holdfast.topology import (
     Where,
     Window,
 )
-from holdfast.tuples import STIME
 
 topology = Topology(
     name="fleet",
