@@ -11,9 +11,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from holdfast.parties.driver import Driver
 from holdfast.parties.reader import Reader
 from holdfast.parties.source import FullError, SourceParty
-from holdfast.sources import Driver, arrow_schema, open_source
+from holdfast.sources import arrow_schema, open_source
 from holdfast.tail.reading import open_reader
 from holdfast.topology import Console, Push, Sink, Source, Stream, Topology
 from holdfast.tuples import Kind

@@ -8,9 +8,10 @@ from typing import Any
 
 from rich.console import Console as Screen
 
+from holdfast.parties.driver import Driver
 from holdfast.parties.reader import Reader
-from holdfast.sinks.drivers import Driver, Listener, MakeReader, Outlet, Store, listen, store_in
 from holdfast.sinks.listeners import CallbackListener, ConsoleListener, Note
+from holdfast.sinks.outlets import Listener, MakeReader, Outlet, Store, listen, store_in
 from holdfast.tail.reading import open_reader
 from holdfast.topology import Callback, Console, Delta, Parquet, SqlTable, Topology
 
@@ -32,9 +33,10 @@ def open_sink(
     output = sink.sink
     outlet = Outlet(name, make_reader or partial(reader_of, topology, name, routes=routes))
     if isinstance(output, Parquet | Delta | SqlTable):
-        return Driver(outlet, partial(store_in, _store(topology, name)))
-    opener = _listener(topology, name, console)
-    return Driver(outlet, partial(listen, opener, sink.tentative))
+        work = partial(store_in, _store(topology, name), outlet)
+    else:
+        work = partial(listen, _listener(topology, name, console), sink.tentative, outlet)
+    return Driver("sink", name, work, outlet.stopping, outlet.counts)
 
 
 def reader_of(

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+from holdfast.parties.driver import Driver
 from holdfast.sources.columns import arrow_schema
-from holdfast.sources.drivers import Bringer, Driver, Inlet, Party
+from holdfast.sources.inlets import Bringer, Inlet, Party
 from holdfast.topology import Files, Mqtt, Push, Rate, Sensors, Topology
 
 __all__ = ["open_source"]
@@ -11,7 +14,9 @@ __all__ = ["open_source"]
 
 def open_source(topology: Topology, name: str, party: Party) -> Driver:
     """What brings the rows of a stream to its party: `start` it, `stop` it."""
-    return Driver(name, party, _bringer(topology, name))
+    inlet = Inlet(party)
+    work = partial(_bringer(topology, name).bring, inlet)
+    return Driver("source", name, work, inlet.stopping, inlet.counts)
 
 
 def _bringer(topology: Topology, name: str) -> Bringer:

@@ -1,4 +1,4 @@
-"""What runs a sink: a thread that reads a stream and puts it somewhere until it is stopped.
+"""The way out of a stream: read, and put into a store or told to a listener.
 
 Those before the sink keep a row until it is safe where the sink has put it, and acknowledged.
 """
@@ -9,7 +9,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable
-from threading import Event, Thread
+from threading import Event
 from typing import Protocol
 
 import pyarrow as pa
@@ -17,7 +17,7 @@ import pyarrow as pa
 from holdfast.parties.reader import Reader, Told
 from holdfast.tuples import Kind
 
-__all__ = ["Driver", "Listener", "MakeReader", "Outlet", "Store", "listen", "store_in"]
+__all__ = ["Listener", "MakeReader", "Outlet", "Store", "listen", "store_in"]
 
 LOOK = 0.1
 """Seconds between two looks whether to stop."""
@@ -69,6 +69,7 @@ class Outlet:
         self.make_reader = make_reader
         self.stopping = Event()
         self.counts: Counter[str] = Counter()
+        """`rows` put away, `batches` of them, and `gaps`: pieces that were lost before."""
 
     def next(self, reader: Reader) -> Told | None:
         """What is told next, None if there is nothing just now."""
@@ -156,41 +157,3 @@ def listen(open_listener: Callable[[], Listener], tentative: bool, outlet: Outle
                 reader.acknowledge(listener.position)
     finally:
         listener.close()
-
-
-class Driver:
-    """Runs a sink."""
-
-    def __init__(self, outlet: Outlet, run: Callable[[Outlet], None]) -> None:
-        self.name = outlet.name
-        self.ended = Event()
-        """Set when it was stopped or has failed."""
-        self.failure: str | None = None
-        """What ended it, if it was not `stop`."""
-        self._outlet = outlet
-        self._work = run
-        self._thread = Thread(target=self._run, name=f"holdfast sink {self.name}", daemon=True)
-
-    @property
-    def counts(self) -> dict[str, int]:
-        """`rows` put away, `batches` of them, and `gaps`: pieces that were lost before."""
-        return dict(self._outlet.counts)
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self) -> None:
-        """What has been read is stored first. May be called again."""
-        self._outlet.stopping.set()
-        if self._thread.ident is not None:
-            self._thread.join()
-
-    def _run(self) -> None:
-        try:
-            self._work(self._outlet)
-        except Exception as error:
-            # Whoever runs it sees it and starts it anew, from its position.
-            logger.exception("%s: the sink has failed", self.name)
-            self.failure = f"{type(error).__name__}: {error}"
-        finally:
-            self.ended.set()
