@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping
 
 from holdfast.errors import InvalidArgumentError
 from holdfast.protocol.gates.order import Delays
@@ -12,7 +13,7 @@ from holdfast.protocol.streams import AllOf, AnyOf
 from holdfast.topology import Stage, Topology
 from holdfast.wire.security import Security
 
-__all__ = ["place_of", "retention_of", "security_of", "settings_of"]
+__all__ = ["addresses_of", "place_of", "retention_of", "security_of", "settings_of"]
 
 BEHIND = 3_000_000
 """A replica that is so much behind does not call itself stable; Spark is not faster than this."""
@@ -75,6 +76,15 @@ def settings_of(topology: Topology, stage: Stage) -> Settings:
         retain=retain,
         may_skip=retain < math.inf,
     )
+
+
+def addresses_of(
+    topology: Topology, names: Iterable[str], routes: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """Where these parties are reached: as the topology says, or `routes` if it has them."""
+    parties = topology.parties()
+    found = {name: (routes or {}).get(name) or parties[name].address for name in names}
+    return {name: address for name, address in found.items() if address is not None}
 
 
 def security_of(topology: Topology) -> Security | None:

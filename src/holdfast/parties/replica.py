@@ -24,7 +24,7 @@ from holdfast.parties.counts import ReplicaCounts
 from holdfast.parties.disk_log import DiskLog
 from holdfast.parties.loop import Clock, Loop
 from holdfast.parties.neighbours import Neighbours
-from holdfast.parties.places import place_of, security_of, settings_of
+from holdfast.parties.places import addresses_of, place_of, security_of, settings_of
 from holdfast.parties.tickets import LogTicket, read_log
 from holdfast.protocol.commands import (
     Command,
@@ -117,10 +117,9 @@ class Replica:
             deliver=self._deliver,
         )
         others = [*(p for ps in self.place.inputs.values() for p in ps), *self.place.peers]
-        addresses = {other: (routes or {}).get(other) or parties[other].address for other in others}
         self._neighbours = Neighbours(
             name,
-            {other: address for other, address in addresses.items() if address is not None},
+            addresses_of(topology, others, routes),
             self._security,
             self._take_message,
             heartbeat=beat,
