@@ -44,7 +44,7 @@ def publishing(topology: Topology, **settings: Any) -> Iterator[Publisher]:
 
 
 @contextmanager
-def running(topology: Topology, **settings: Any) -> Iterator[Driver]:
+def running(topology: Topology, **settings: Any) -> Iterator[Driver[Any]]:
     before = set(threads())
     driver = open_sink(topology, "sink", **settings)
     driver.start()

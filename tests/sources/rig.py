@@ -130,7 +130,7 @@ class Taker:
 
 
 @contextmanager
-def running(topology: Topology, party: Any) -> Iterator[Driver]:
+def running(topology: Topology, party: Any) -> Iterator[Driver[Any]]:
     """The source of `readings`, at work."""
     driver = open_source(topology, "readings", party)
     driver.start()

@@ -6,8 +6,9 @@ import logging
 from collections import Counter
 from collections.abc import Callable
 from threading import Event, Thread
+from typing import Generic, Protocol, TypeVar
 
-__all__ = ["Driver", "StoppedError"]
+__all__ = ["Driver", "StoppedError", "Way"]
 
 logger = logging.getLogger(__name__)
 
@@ -16,46 +17,48 @@ class StoppedError(Exception):
     """The work is to stop; never seen outside of it."""
 
 
-class Driver:
+class Way(Protocol):
+    """Into a stream, or out of it."""
+
+    stopping: Event
+    """Whoever works on it ends soon after this is set."""
+    counts: Counter[str]
+
+
+AnyWay = TypeVar("AnyWay", bound=Way)
+
+
+class Driver(Generic[AnyWay]):
     """Runs until it is stopped, has failed, or has no more to do."""
 
-    def __init__(
-        self,
-        what: str,
-        name: str,
-        work: Callable[[], None],
-        stopping: Event,
-        counts: Counter[str],
-    ) -> None:
-        """`what`: a source or a sink. `work` ends soon after `stopping` is set, and counts what it
-        does."""
+    def __init__(self, what: str, name: str, way: AnyWay, work: Callable[[AnyWay], None]) -> None:
+        """`what`: a source or a sink."""
         self.name = name
+        self.way = way
         self.ended = Event()
         """Set when it has done all there is, has failed, or was stopped."""
         self.failure: str | None = None
         """What ended it, if it was not `stop` or the end of its work."""
         self._what = what
         self._work = work
-        self._stopping = stopping
-        self._counts = counts
         self._thread = Thread(target=self._run, name=f"holdfast {what} {name}", daemon=True)
 
     @property
     def counts(self) -> dict[str, int]:
-        return dict(self._counts)
+        return dict(self.way.counts)
 
     def start(self) -> None:
         self._thread.start()
 
     def stop(self) -> None:
         """What it is about is finished first. May be called again."""
-        self._stopping.set()
+        self.way.stopping.set()
         if self._thread.ident is not None:
             self._thread.join()
 
     def _run(self) -> None:
         try:
-            self._work()
+            self._work(self.way)
         except StoppedError:
             pass
         except Exception as error:

@@ -9,6 +9,7 @@ disk has lost its state and gets it from a peer, or from its inputs.
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from threading import Event
@@ -70,7 +71,6 @@ class Replica:
         stage = topology.stages[name.partition("/")[0]]
         self.name = name
         self.stream = name.partition("/")[0]
-        self.topology = topology
         self.place = place_of(topology, name)
         self.settings = settings_of(topology, stage)
         self.clock = clock or Clock()
@@ -413,5 +413,6 @@ class Replica:
             "received_bytes": sum(link.received_bytes for link in links.values()),
             "links": {party: link.is_connected for party, link in links.items()},
             "callers": self._server.parties,
-            "refused": self._server.refused,
+            "refused": self._server.refused
+            + Counter(message=sum(link.refused for link in links.values())),
         }

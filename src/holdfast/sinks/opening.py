@@ -25,7 +25,7 @@ def open_sink(
     *,
     routes: Mapping[str, str] | None = None,
     console: Screen | None = None,
-) -> Driver:
+) -> Driver[Outlet]:
     """What takes a stream to the outside: `start` it, `stop` it. `make_reader`: if the stream is
     to be read otherwise than as the topology says. `routes`: addresses of parties that are reached
     elsewhere. `console`: where a console sink prints."""
@@ -33,10 +33,9 @@ def open_sink(
     output = sink.sink
     outlet = Outlet(name, make_reader or partial(reader_of, topology, name, routes=routes))
     if isinstance(output, Parquet | Delta | SqlTable):
-        work = partial(store_in, _store(topology, name), outlet)
-    else:
-        work = partial(listen, _listener(topology, name, console), sink.tentative, outlet)
-    return Driver("sink", name, work, outlet.stopping, outlet.counts)
+        return Driver("sink", name, outlet, partial(store_in, _store(topology, name)))
+    opener = _listener(topology, name, console)
+    return Driver("sink", name, outlet, partial(listen, opener, sink.tentative))
 
 
 def reader_of(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from holdfast.parties.driver import Driver
 from holdfast.sources.columns import arrow_schema
 from holdfast.sources.inlets import Bringer, Inlet, Party
@@ -12,11 +10,9 @@ from holdfast.topology import Files, Mqtt, Push, Rate, Sensors, Topology
 __all__ = ["open_source"]
 
 
-def open_source(topology: Topology, name: str, party: Party) -> Driver:
+def open_source(topology: Topology, name: str, party: Party) -> Driver[Inlet]:
     """What brings the rows of a stream to its party: `start` it, `stop` it."""
-    inlet = Inlet(party)
-    work = partial(_bringer(topology, name).bring, inlet)
-    return Driver("source", name, work, inlet.stopping, inlet.counts)
+    return Driver("source", name, Inlet(party), _bringer(topology, name).bring)
 
 
 def _bringer(topology: Topology, name: str) -> Bringer:

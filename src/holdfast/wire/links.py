@@ -228,7 +228,11 @@ class _Connection:
         except StopIteration:
             self._trouble = self._trouble or "the other side has ended it"
         except _BROKEN as error:
-            said = error if isinstance(error, WireError) else explain(link.address, error)
+            said = error
+            if isinstance(error, WireError):
+                link.refused += 1
+            else:
+                said = explain(link.address, error)
             self._trouble = self._trouble or str(said)
         finally:
             self._ended.set()
