@@ -18,7 +18,7 @@ import pyarrow.flight as fl
 
 from holdfast.protocol.messages import Message
 from holdfast.wire.addresses import Address, hang_up_client
-from holdfast.wire.client import act, connect, explain, fetch
+from holdfast.wire.client import connect, explain
 from holdfast.wire.codec import MAX_MESSAGE, decode
 from holdfast.wire.errors import WireError
 from holdfast.wire.frames import Assembly, Hello
@@ -27,7 +27,7 @@ from holdfast.wire.pulse import LOOKS, Pulse, check_times
 from holdfast.wire.security import OPEN, Security, check_address
 from holdfast.wire.server import LINK
 
-__all__ = ["Link", "act", "fetch"]
+__all__ = ["Link"]
 
 PAUSES = (0.0, 0.05, 0.1, 0.2, 0.4)
 """Seconds before the next attempt, by how many have failed in a row; the last one for all more."""
