@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from types import SimpleNamespace
 
 import pytest
 
@@ -15,11 +14,11 @@ def no_spark(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Replicas run with a thread in the place of Spark, and leave none behind."""
     from holdfast.parties import replica
     from holdfast.protocol import node
-    from tests.parties.fake_query import PUBLISHED, FakeQuery
+    from tests.parties.fake_query import FakeQuery, compile_fake
 
     # Replicas that begin together do not ask each other for long.
     monkeypatch.setattr(node, "ROUNDS", 1)
     monkeypatch.setattr(replica, "StageQuery", FakeQuery)
-    monkeypatch.setattr(replica, "compile_stage", lambda *_: SimpleNamespace(published=PUBLISHED))
+    monkeypatch.setattr(replica, "compile_stage", compile_fake)
     with no_threads_left():
         yield

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event, Thread
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -20,6 +21,7 @@ from pyspark.sql.types import LongType, StructField, StructType, TimestampType
 from holdfast.spark.stages.entries import Entry, Order
 from holdfast.spark.stages.journal import Journal
 from holdfast.spark.stages.query import Result
+from holdfast.topology import Topology
 from holdfast.wire import Chunk
 
 SIZE = 50_000
@@ -28,6 +30,9 @@ BUCKETS = 5
 """In a window."""
 STEP = 10_000
 """Between two rows."""
+INPUT = StructType(
+    [StructField("stime", TimestampType(), nullable=False), StructField("value", LongType())]
+)
 PUBLISHED = StructType(
     [
         StructField("stime", TimestampType(), nullable=False),
@@ -49,6 +54,12 @@ def roll(state: dict[int, list[int]], bucket: int, values: Iterable[int]) -> Ans
         return None
     state[bucket] = [len(even), sum(even)]
     return bucket, *(sum(each[at] for each in state.values()) for at in (0, 1))
+
+
+def compile_fake(spark: object, topology: Topology, stage: str) -> SimpleNamespace:
+    """What is known of the stage before it runs."""
+    inputs = [INPUT for _ in topology.stages[stage].inputs]
+    return SimpleNamespace(published=PUBLISHED, inputs=inputs)
 
 
 def right_answers(rows: Iterable[tuple[int, int]]) -> list[Answer]:

@@ -26,6 +26,7 @@ from holdfast.parties.disk_log import DiskLog
 from holdfast.parties.loop import Clock, Loop
 from holdfast.parties.neighbours import Neighbours
 from holdfast.parties.places import addresses_of, place_of, security_of, settings_of
+from holdfast.parties.purpose import check_purpose, stage_purpose
 from holdfast.parties.tickets import LogTicket, read_log
 from holdfast.protocol.commands import (
     Command,
@@ -80,7 +81,10 @@ class Replica:
         """Set when it has begun to take part."""
         self._is_made = False
         """Its server may be asked before all of it is there."""
+        compiled = compile_stage(spark, topology, self.stream)
+        self.schema = to_arrow_schema(compiled.published, timezone="UTC")
         self._inputs = tuple(stage.inputs)
+        check_purpose(self.folder, stage_purpose(topology, self.stream, compiled))
         self._security = security_of(topology)
         self._log = DiskLog(self.folder / "log")
         self._node: Node | None = None
@@ -97,8 +101,6 @@ class Replica:
         self._consistent_from = 0
         self._has_state = False
         self._read_log()
-        compiled = compile_stage(spark, topology, self.stream)
-        self.schema = to_arrow_schema(compiled.published, timezone="UTC")
         self._loop = Loop(name, self.clock, self._wake, self._next_wake)
         address = parties[name].address
         assert address is not None

@@ -19,6 +19,7 @@ from holdfast.parties.disk_log import DiskLog
 from holdfast.parties.loop import Clock, Loop
 from holdfast.parties.neighbours import Neighbours
 from holdfast.parties.places import retention_of, security_of
+from holdfast.parties.purpose import check_purpose, source_purpose
 from holdfast.parties.tickets import LogTicket, read_log
 from holdfast.protocol.messages import Message, Send
 from holdfast.protocol.source import Log, Persist, Source
@@ -55,6 +56,7 @@ class SourceParty:
         self.rows = 0
         self.folder: Path = topology.state_folder / name
         self._size = int(topology.bucket)
+        check_purpose(self.folder, source_purpose(topology, name))
         self._log = DiskLog(self.folder / "log", durable=True)
         self._arrived = DiskLog(self.folder / "arrived", durable=True)
         """What was taken in and is not in the log."""
