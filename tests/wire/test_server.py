@@ -18,6 +18,7 @@ import pytest
 from holdfast.errors import InvalidArgumentError
 from holdfast.protocol.messages import Heartbeat, StateRequest
 from holdfast.wire import (
+    Identities,
     Link,
     LogClient,
     LogServer,
@@ -32,7 +33,7 @@ from holdfast.wire import (
 from holdfast.wire.client import connect
 from holdfast.wire.frames import BEAT, FRAME, Hello, frames_of
 from holdfast.wire.server import LINK
-from tests.wire.certificates import Authority
+from tests.wire.certificates import Authority, Identity
 from tests.wire.parties import Recorder, no_threads_left, wait_for
 from tests.wire.samples import draw_message, mutate, readings
 
@@ -203,6 +204,50 @@ def test_a_certificate_for_another_host_is_refused(service: Recorder) -> None:
     security = Security("token", other.certificate, other.key, OURS.certificate)
     with LogServer(LOOPBACK, security, service) as server, pytest.raises(UnreachableError):
         act(server.address, security, "echo", timeout=5)
+
+
+@pytest.mark.parametrize(
+    ("certificate", "party", "is_good"),
+    [
+        (OURS.sign("10.0.0.1"), "clean/1", True),
+        (OURS.sign("10.0.0.1", first="Edge-1"), "clean/1", True),
+        (OURS.sign("10.0.0.9", first="holdfast:clean/1"), "clean/1", True),
+        (OURS.sign("", name="clean/1"), "clean/1", True),
+        (OURS.sign("10.0.0.2"), "clean/1", False),
+        (OURS.sign("10.0.0.2", first="edge-2"), "clean/1", False),
+        (OURS.sign("10.0.0.1", first="edge-2"), "clean/1", False),
+        (OURS.sign("", name="clean/2"), "clean/1", False),
+        # The common name does not count beside others.
+        (OURS.sign("10.0.0.2", name="clean/1"), "clean/1", False),
+        (OURS.sign("10.0.0.2"), "guest-1", True),
+    ],
+)
+def test_a_certificate_is_good_for_its_own_parties(
+    service: Recorder, certificate: Identity, party: str, is_good: bool
+) -> None:
+    identities = Identities({"clean/1": ["clean/1", "holdfast:clean/1", "10.0.0.1", "edge-1"]})
+    shown = Security("token", certificate.certificate, certificate.key, OURS.certificate)
+    with (
+        no_threads_left(),
+        LogServer(LOOPBACK, secured(OURS, mutual=True), service, identities=identities) as server,
+        Link(party, "us", server.address, shown, lambda *_: None) as link,
+    ):
+        wait_for(lambda: link.is_connected or link.trouble)
+        assert link.is_connected == is_good
+        if not is_good:
+            assert "may not call as clean/1; let its first alternative name be" in link.trouble
+            assert server.refused["link"] >= 1
+            assert service.outboxes == {}
+
+
+def test_without_certificates_of_clients_any_may_call_as_anybody(service: Recorder) -> None:
+    identities = Identities({"clean/1": ["edge-1"]})
+    with (
+        no_threads_left(),
+        LogServer(LOOPBACK, None, service, identities=identities) as server,
+        Link("clean/1", "us", server.address, None, lambda *_: None) as link,
+    ):
+        wait_for(lambda: link.is_connected)
 
 
 def test_bad_certificates_are_named(service: Recorder) -> None:

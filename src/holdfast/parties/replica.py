@@ -25,7 +25,7 @@ from holdfast.parties.counts import ReplicaCounts
 from holdfast.parties.disk_log import DiskLog
 from holdfast.parties.loop import Clock, Loop
 from holdfast.parties.neighbours import Neighbours
-from holdfast.parties.places import addresses_of, place_of, security_of, settings_of
+from holdfast.parties.places import addresses_of, identities_of, place_of, security_of, settings_of
 from holdfast.parties.purpose import check_purpose, stage_purpose
 from holdfast.parties.tickets import LogTicket, read_log
 from holdfast.protocol.commands import (
@@ -106,7 +106,12 @@ class Replica:
         assert address is not None
         beat = int(stage.heartbeat) / 1e6
         self._server = LogServer(
-            address, self._security, self, heartbeat=beat, silence=max(1.0, 10 * beat)
+            address,
+            self._security,
+            self,
+            identities=identities_of(topology),
+            heartbeat=beat,
+            silence=max(1.0, 10 * beat),
         )
         self._query = StageQuery(
             spark,

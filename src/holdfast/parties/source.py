@@ -18,7 +18,7 @@ from holdfast.parties.arrivals import EventTimes, stamped
 from holdfast.parties.disk_log import DiskLog
 from holdfast.parties.loop import Clock, Loop
 from holdfast.parties.neighbours import Neighbours
-from holdfast.parties.places import retention_of, security_of
+from holdfast.parties.places import identities_of, retention_of, security_of
 from holdfast.parties.purpose import check_purpose, source_purpose
 from holdfast.parties.tickets import LogTicket, read_log
 from holdfast.protocol.messages import Message, Send
@@ -86,7 +86,9 @@ class SourceParty:
         address = parties[name].address
         assert address is not None
         self._neighbours = Neighbours(name, {}, None, self.received, heartbeat=1.0)
-        self._server = LogServer(address, security_of(topology), self)
+        self._server = LogServer(
+            address, security_of(topology), self, identities=identities_of(topology)
+        )
         self._loop.start()
 
     def _recover(self) -> None:

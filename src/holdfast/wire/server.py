@@ -24,6 +24,7 @@ from holdfast.wire.addresses import Address, hang_up_peer, hang_up_server
 from holdfast.wire.codec import MAX_MESSAGE, decode
 from holdfast.wire.errors import WireError
 from holdfast.wire.frames import BEAT, Assembly, Hello
+from holdfast.wire.identities import Identities
 from holdfast.wire.outbox import Outbox
 from holdfast.wire.pulse import LOOKS, Pulse, check_times
 from holdfast.wire.security import OPEN, Security, check_address
@@ -90,17 +91,20 @@ class LogServer:
         security: Security | None,
         service: Service,
         *,
+        identities: Identities | None = None,
         max_message: int = MAX_MESSAGE,
         max_links: int = 64,
         heartbeat: float = 0.2,
         silence: float = 2.0,
     ) -> None:
-        """A link that says nothing for `silence` seconds, or takes nothing, is hung up."""
+        """`identities`: who may call as whom, if `security` demands certificates of clients. A link
+        that says nothing for `silence` seconds, or takes nothing, is hung up."""
         address = Address.of(address)
         security = security or OPEN
         check_address(address.host, security)
         check_times(heartbeat, silence)
         self._service = service
+        self._identities = identities if security.mutual else None
         self._max_message = max_message
         self._max_links = max_links
         self._heartbeat = heartbeat
@@ -220,11 +224,12 @@ class LogServer:
     def exchange(
         self,
         peer: str,
+        certificate: bytes,
         descriptor: fl.FlightDescriptor,
         reader: fl.MetadataRecordBatchReader,
         writer: fl.MetadataRecordBatchWriter,
     ) -> None:
-        """Serve a link for as long as it lasts."""
+        """Serve a link for as long as it lasts. `certificate`: the name in that of the caller."""
         with self._answering("link"):
             if descriptor.command != LINK:
                 raise WireError("an exchange is no link")
@@ -232,6 +237,8 @@ class LogServer:
             if frame is None:
                 return
             link = _Link(Hello.parse(frame), peer, Outbox())
+            if self._identities is not None:
+                self._identities.check(link.hello.party, certificate.decode("utf-8", "replace"))
             self._admit(link)
             try:
                 self._serve(link, reader, writer)
@@ -375,7 +382,7 @@ class _Flight(fl.FlightServerBase):
         super().__init__(location, **options)
 
     def do_exchange(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
-        self._server.exchange(context.peer(), descriptor, reader, writer)
+        self._server.exchange(context.peer(), context.peer_identity(), descriptor, reader, writer)
 
     def do_get(self, context: Any, ticket: Any) -> Any:
         return self._server.read(ticket.ticket)
