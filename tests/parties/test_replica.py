@@ -30,8 +30,10 @@ def test_rows_come_out_right(tmp_path: Path) -> None:
         assert rig.final(end_of(1000)) == numbers(1000, streams=2)
         status = replica.status()
         assert status["stable_rows"] == len(numbers(1000))
-        assert (status["state"], status["ready"], status["batch_seconds"]) == ("STABLE", True, 0.25)
+        assert (status["ready"], status["batch_seconds"]) == (True, 0.25)
         assert status["links"] == {"a": True, "b": True}
+        # On a busy machine heartbeats of a few milliseconds are missed now and then.
+        wait_for(lambda: replica.status()["state"] == "STABLE")
         assert replica.failure is None
 
 
