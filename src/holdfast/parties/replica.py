@@ -22,7 +22,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from holdfast.errors import InvalidArgumentError, StoreUnavailableError
 from holdfast.parties.actions import answer_action
 from holdfast.parties.counts import ReplicaCounts
-from holdfast.parties.disk_log import DiskLog
+from holdfast.parties.history import History
 from holdfast.parties.loop import Clock, Loop
 from holdfast.parties.neighbours import Neighbours
 from holdfast.parties.places import addresses_of, identities_of, place_of, security_of, settings_of
@@ -86,21 +86,13 @@ class Replica:
         self._inputs = tuple(stage.inputs)
         check_purpose(self.folder, stage_purpose(topology, self.stream, compiled))
         self._security = security_of(topology)
-        self._log = DiskLog(self.folder / "log")
+        self._history = History(self.folder / "log")
         self._node: Node | None = None
         self._works: dict[int, Work] = {}
         """What the query has been asked to do and has not done, by entry."""
         self._copies: dict[int, CopyState] = {}
-        self._base = 0
-        """Where the base of the query stands: the end of the last stretch it has done."""
-        self._done = 0
-        """The newest entry whose result is in the log."""
         self._drained = -1
         """The entry after which the journal of an earlier life is done."""
-        self._restored: list[Segment] = []
-        self._consistent_from = 0
-        self._has_state = False
-        self._read_log()
         self._loop = Loop(name, self.clock, self._wake, self._next_wake)
         address = parties[name].address
         assert address is not None
@@ -152,7 +144,7 @@ class Replica:
         self._neighbours.close()
         self._server.close()
         self._loop.stop()
-        self._log.close()
+        self._history.close()
 
     # The loop
 
@@ -176,13 +168,12 @@ class Replica:
             if isinstance(command, StartOver):
                 self._start_over(now)
                 return
-            self._carry_out(command, now)
+            self._carry_out(command)
         if node is not None and self._node is node:
-            line = node.lines[self.stream]
-            self._log.drop_before(line.dropped_before)
+            self._history.drop_before(node.lines[self.stream].dropped_before)
             self.counts.look(node, now)
 
-    def _carry_out(self, command: Command, now: int) -> None:
+    def _carry_out(self, command: Command) -> None:
         match command:
             case Send(to, message):
                 self._neighbours.send(to, message)
@@ -226,12 +217,12 @@ class Replica:
         match result.order:
             case Order.WORK:
                 self._finish(result, now)
-            case Order.RESTART if result.entry > self._done:
+            case Order.RESTART if result.entry > self._history.done:
                 self._note_restart(result.entry)
-            case Order.INSTALL if result.entry >= self._done:
-                self._base = self._query.journal.read(result.entry).end
+            case Order.INSTALL if result.entry >= self._history.done:
+                self._history.base = self._query.journal.read(result.entry).end
             case Order.COPY:
-                self._send_state(result, now)
+                self._send_state(result)
         done.set()
         if result.entry == self._drained and self._node is None:
             self._begin(now)
@@ -244,16 +235,14 @@ class Replica:
         work = self._works.pop(result.entry, None)
         if entry.tentative:
             self.counts.tentative += sum(row.value.rows for row in rows)
-        elif result.entry > self._done:
-            segment = self._log.append(
-                Segment(entry.start, entry.end, rows), self._facts(result.entry)
+        elif result.entry > self._history.done:
+            segment = self._history.add(
+                Segment(entry.start, entry.end, rows), result.entry, self._consistent_from
             )
             rows = segment.rows
-            self._base, self._done = entry.end, result.entry
             self.counts.stable += sum(row.value.rows for row in rows)
             if self._node is None:
-                self._has_state = True
-                self._restored.append(segment)
+                self._history.recall(segment)
         if work is None or self._node is None:
             return
         self._do(self._node.finished(work, {self.stream: rows}, now), now)
@@ -261,39 +250,22 @@ class Replica:
             self._do(self._node.saved(work.stretch.stop, now), now)
 
     def _note_restart(self, entry: int) -> None:
-        """The base is empty now: let a restart find that in the log, whatever was logged since it
-        was asked for."""
-        self._base = self._query.journal.read(entry).end
-        if not self._base:
-            self._forget_state()
+        """The base is empty now, and goes on from where the entry says."""
+        boundary = self._query.journal.read(entry).end
+        if not boundary:
+            self._history.forget()
             return
+        consistent_from = self._consistent_from
         if self._node is None:
             # The life before has ended before it could say so.
-            self._consistent_from = self.place.consistent_from(self._base, self.settings.size)
-            self._has_state = True
-        self._log.append(Segment(self._base, self._base, ()), self._facts(entry))
-        self._done = entry
+            consistent_from = self.place.consistent_from(boundary, self.settings.size)
+        self._history.restart(boundary, entry, consistent_from)
 
-    def _facts(self, entry: int) -> dict[str, int]:
-        consistent_from = self._consistent_from
-        if self._node is not None:
-            consistent_from = self._node.consistent_from
-        return {"entry": entry, "consistent_from": consistent_from}
+    @property
+    def _consistent_from(self) -> int:
+        return (self._history if self._node is None else self._node).consistent_from
 
     # Beginning, again
-
-    def _read_log(self) -> None:
-        records = self._log.take()
-        if records and "unfinished" in records[-1].facts:
-            # The life before has ended while it took over what a peer had.
-            self._log.clear()
-            return
-        for record in records:
-            self._has_state = True
-            self._restored.append(record.segment)
-            self._base = record.segment.end
-            self._done = max(self._done, record.facts["entry"])
-            self._consistent_from = record.facts["consistent_from"]
 
     def _drain(self, now: int) -> None:
         """Let the query finish what an earlier life has left; a fork of that life goes."""
@@ -301,40 +273,22 @@ class Replica:
 
     def _begin(self, now: int) -> None:
         """The query is at the end of its journal: take part."""
-        self._node = Node(self.place, self.settings, now, lost=not self._has_state)
-        if not self._has_state:
-            self._query.submit(Entry(0, Order.RESTART))
+        history, size = self._history, self.settings.size
+        self._node = Node(self.place, self.settings, now, lost=not history.has_state)
+        if history.has_state:
+            lines = {self.stream: history.take_published(size)}
+            self._node.resume(history.base // size, history.consistent_from, lines, now)
         else:
-            lines = {self.stream: self._published()}
-            bucket = self._base // self.settings.size
-            self._node.resume(bucket, self._consistent_from, lines, now)
-        self._restored = []
+            self._query.submit(Entry(0, Order.RESTART))
         self.ready.set()
         self._do(self._node.wake(now), now)
-
-    def _forget_state(self) -> None:
-        self._has_state = False
-        self._restored = []
-        self._consistent_from = 0
-        self._log.clear()
-
-    def _published(self) -> list[Segment]:
-        """What of the log is right, bucket by bucket, up to where it has no hole."""
-        pieces: list[Segment] = []
-        for segment in self._restored:
-            if segment.end <= self._consistent_from:
-                continue
-            if pieces and segment.start > pieces[-1].end:
-                pieces.clear()
-            pieces += segment.after(self._consistent_from).by_bucket(self.settings.size)
-        return pieces
 
     def _start_over(self, now: int) -> None:
         """What comes next is kept nowhere any more: begin as one that has lost its state."""
         logger.warning("%s: starts over, for its inputs have gone on without it", self.name)
         self._works.clear()
         self._copies.clear()
-        self._log.clear()
+        self._history.forget()
         self._query.submit(Entry(0, Order.DROP))
         self._query.submit(Entry(0, Order.RESTART))
         self._node = Node(self.place, self.settings, now, lost=True)
@@ -345,19 +299,16 @@ class Replica:
         assert node is not None
         boundary = bucket * self.settings.size
         entry = self._query.submit(Entry(0, Order.INSTALL, end=boundary, state=state))
-        self._log.clear()
-        for segment in list(node.lines[self.stream].segments.since(0)):
-            self._log.append(segment, {**self._facts(entry), "unfinished": 1})
-        self._log.append(Segment(boundary, boundary, ()), self._facts(entry))
-        self._done = entry
+        published = list(node.lines[self.stream].segments.since(0))
+        self._history.replace(published, boundary, entry, node.consistent_from)
 
-    def _send_state(self, result: Result, now: int) -> None:
+    def _send_state(self, result: Result) -> None:
         """The copy is of the base as it stands after all that was asked for before."""
         command = self._copies.pop(result.entry, None)
         node = self._node
         if command is None or node is None or node.is_lost:
             return
-        if node.gate.base * self.settings.size == self._base:
+        if node.gate.base * self.settings.size == self._history.base:
             reply = replace(node.offer(command.reply.number), state=result.state)
             self._neighbours.send(command.to, reply)
 
@@ -416,7 +367,7 @@ class Replica:
             "ready": self.ready.is_set(),
             **self.counts.status(),
             "batch_seconds": (progress.get("durationMs") or {}).get("triggerExecution", 0) / 1000,
-            "log_bytes": self._log.size,
+            "log_bytes": self._history.size,
             "received_bytes": sum(link.received_bytes for link in links.values()),
             "links": {party: link.is_connected for party, link in links.items()},
             "callers": self._server.parties,
