@@ -31,8 +31,7 @@ from holdfast.wire import (
     fetch,
 )
 from holdfast.wire.client import connect
-from holdfast.wire.frames import BEAT, FRAME, Hello, frames_of
-from holdfast.wire.server import LINK
+from holdfast.wire.frames import BEAT, FRAME, LINK, Hello, frames_of
 from tests.wire.certificates import Authority, Identity
 from tests.wire.parties import Recorder, no_threads_left, wait_for
 from tests.wire.samples import draw_message, mutate, readings

@@ -13,7 +13,8 @@ from holdfast.wire.identities import Identities
 from holdfast.wire.links import Link
 from holdfast.wire.outbox import Outbox
 from holdfast.wire.security import OPEN, Security, check_address
-from holdfast.wire.server import LogServer, Service
+from holdfast.wire.server import LogServer
+from holdfast.wire.service import Service
 
 __all__ = [
     "OPEN",

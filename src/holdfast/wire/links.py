@@ -21,11 +21,10 @@ from holdfast.wire.addresses import Address, hang_up_client
 from holdfast.wire.client import connect, explain
 from holdfast.wire.codec import MAX_MESSAGE, decode
 from holdfast.wire.errors import WireError
-from holdfast.wire.frames import Assembly, Hello
+from holdfast.wire.frames import LINK, Assembly, Hello
 from holdfast.wire.outbox import Outbox
 from holdfast.wire.pulse import LOOKS, Pulse, check_times
 from holdfast.wire.security import OPEN, Security, check_address
-from holdfast.wire.server import LINK
 
 __all__ = ["Link"]
 
