@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from holdfast.errors import InvalidArgumentError, StoreUnavailableError
+from holdfast.parties import places
 from holdfast.parties.source import SourceParty
 from holdfast.parties.tickets import LogTicket
 from holdfast.sources import arrow_schema
@@ -141,7 +142,10 @@ def test_a_log_that_cannot_be_written_ends_the_party_and_loses_nothing(
         assert sorted(read_numbers(topology, 500)) == list(range(500))
 
 
-def test_what_was_acknowledged_and_dropped_is_not_promised_after_a_restart(tmp_path: Path) -> None:
+def test_what_was_acknowledged_and_dropped_is_not_promised_after_a_restart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(places, "FOR_GUESTS", 0)
     topology = alone(tmp_path, TIMED, time="at")
     with party_of(topology) as party:
         party.take(numbers(0, 1000, timed=True))
