@@ -63,6 +63,12 @@ class Actor:
 
     def start(self) -> None:
         self.done.append("start")
+
+    def is_ready(self) -> bool:
+        return True
+
+    def open_sources(self) -> None:
+        self.done.append("open sources")
         self.look()
         self._publish()
 

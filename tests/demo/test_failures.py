@@ -24,10 +24,11 @@ def broken(actor: Actor) -> tuple[Outcome, str]:
 
 def test_a_replica_is_killed_then_a_source_cut_off_and_mended(actor: Actor) -> None:
     outcome, said = broken(actor)
-    assert actor.done == ["start", "kill sums/1", "cut", "heal"]
+    assert actor.done == ["start", "open sources", "kill sums/1", "cut", "heal"]
     told = [line.partition("s  ")[2] for line in said.splitlines()]
     assert told == [
-        "waiting until all replicas have their Spark",
+        "clean and sums start, two replicas each",
+        "north, south, west: rows begin to flow",
         "all replicas are stable, and the client gets final answers",
         "kill -9 sums/1, the replica that the client reads",
         "the client goes on with sums/2; its answers are final",

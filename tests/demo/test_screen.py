@@ -92,7 +92,7 @@ def test_on_a_terminal_the_page_has_all_of_it(tmp_path: Path) -> None:
     actor = Actor(tmp_path)
     actor.keepers["clean/1"] = keeper("clean/1", None)
     with Screen(console, cast(Any, actor)) as screen:
-        actor.start()
+        actor.open_sources()
         screen.say("it begins")
     text = cast(io.StringIO, console.file).getvalue()
     for expected in ("clean/1", "starting", "1 final", "■", "it begins"):

@@ -49,7 +49,7 @@ def test_ctrl_c_leaves_no_process(tmp_path: Path) -> None:
         wait_for(lambda: list(tmp_path.glob("pipeline/demo-state/*/*/spark.pid")), 300)
         file = str(tmp_path / "pipeline" / "demo.toml")
         ours = {session for session, all_ in sessions().items() if any(file in c for c in all_)}
-        assert len(ours) == 7
+        assert len(ours) == 4
         process.send_signal(signal.SIGINT)
         assert process.stdout is not None
         said = process.stdout.read().decode()

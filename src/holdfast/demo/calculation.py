@@ -17,12 +17,23 @@ from holdfast.demo.answers import Answer
 from holdfast.topology import Select, Sensors, Stage, Stream, Topology, Where, Window
 from holdfast.tuples import STIME
 
-__all__ = ["FIRST", "LAST", "MAX_DELAY", "SOURCES", "make_topology", "recalculate"]
+__all__ = [
+    "FIRST",
+    "HERE",
+    "LAST",
+    "SIZE",
+    "SLIDE",
+    "SOURCES",
+    "make_topology",
+    "recalculate",
+]
 
 SOURCES: Final = ("north", "south", "west")
 FIRST: Final = "clean"
 LAST: Final = "sums"
 MAX_DELAY: Final = "5s"
+HERE: Final = "demo"
+"""The host of the sources, which are not given processes."""
 LEAST: Final = 12
 """Readings that are not above this are left out."""
 SIZE: Final = 4
@@ -38,7 +49,9 @@ def make_topology(folder: Path) -> Topology:
         bucket=f"{SLIDE}s",
         streams={
             name: Stream(
-                source=Sensors(rows_per_second=60, sensors=3, seed=seed), address=next(addresses)
+                source=Sensors(rows_per_second=60, sensors=3, seed=seed),
+                address=next(addresses),
+                host=HERE,
             )
             for seed, name in enumerate(SOURCES)
         },

@@ -9,7 +9,7 @@ from typing import Final
 from rich.console import Console
 
 from holdfast.demo.answers import count_differences
-from holdfast.demo.calculation import LAST
+from holdfast.demo.calculation import LAST, SOURCES
 from holdfast.demo.pipeline import CUT_OFF, Pipeline, now
 from holdfast.demo.screen import Screen
 from holdfast.time_line import Piece, Span, TimeLine, Trouble
@@ -21,7 +21,7 @@ STARTED: Final = 300.0
 """Seconds for the processes to start on a slow machine."""
 PATIENCE: Final = 60.0
 """Seconds for anything else to happen."""
-BACK: Final = 40.0
+BACK: Final = 20.0
 """Seconds that a killed replica is waited for; the answers hold without it."""
 CALM: Final = 3
 """So many pieces the client gets before anything is broken."""
@@ -53,7 +53,7 @@ class Outcome:
 def break_pipeline(console: Console, pipeline: Pipeline) -> Outcome:
     """Wait until it runs, kill a replica, cut a source off, mend all, compare the answers."""
     with Screen(console, pipeline) as screen:
-        start = _wait_until_stable(screen, pipeline)
+        start = _start(screen, pipeline)
         killed, death = _kill(screen, pipeline)
         cut = _cut_off(screen, pipeline, killed)
         death = _wait_until_back(screen, pipeline, killed, death)
@@ -73,11 +73,14 @@ def break_pipeline(console: Console, pipeline: Pipeline) -> Outcome:
     )
 
 
-def _wait_until_stable(screen: Screen, pipeline: Pipeline) -> int:
+def _start(screen: Screen, pipeline: Pipeline) -> int:
     answers = pipeline.answers
-    screen.say("waiting until all replicas have their Spark", "dim")
+    screen.say(f"{' and '.join(pipeline.topology.stages)} start, two replicas each", "dim")
+    screen.must("all replicas to be ready", pipeline.is_ready, STARTED)
+    pipeline.open_sources()
+    screen.say(f"{', '.join(SOURCES)}: rows begin to flow", "dim")
     screen.must(
-        "all replicas to be stable", lambda: pipeline.is_stable() and answers.final, STARTED
+        "all replicas to be stable", lambda: pipeline.is_stable() and answers.final, PATIENCE
     )
     start = now()
     screen.say("all replicas are stable, and the client gets final answers", "green")

@@ -32,7 +32,7 @@ SLIDE: Final = 1
 MINUTE: Final = 60
 START: Final = 1_772_366_400
 """When the simulation begins: 1 March 2026, 12:00 UTC."""
-FILE: Final = 2
+FILE: Final = 3
 """So many minutes are in one file, and so in one batch of the stream."""
 SAMPLE: Final = 3
 """How many sensors are held against Spark's own windows."""

@@ -1,6 +1,7 @@
 """The pipeline that the demonstration breaks: real processes, a link that can be cut, a client.
 
-Three sources, two stages with two replicas each. `failures` breaks it.
+Three sources in this process, two stages with two replicas each in processes of their own.
+`failures` breaks it.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import shutil
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from threading import Event, Thread
 from typing import Final
@@ -18,12 +19,14 @@ from typing import Final
 import pyarrow as pa
 
 from holdfast.demo.answers import Answer, Answers
-from holdfast.demo.calculation import FIRST, LAST, SOURCES, make_topology, recalculate
+from holdfast.demo.calculation import FIRST, HERE, LAST, SOURCES, make_topology, recalculate
 from holdfast.demo.errors import DemoError
 from holdfast.parties.reader import Reader
+from holdfast.parties.source import SourceParty
 from holdfast.parties.supervisor import Keeper, Supervisor
 from holdfast.parties.tickets import LogTicket
 from holdfast.protocol.states import State
+from holdfast.sources import arrow_schema, open_source
 from holdfast.tail.reading import open_reader
 from holdfast.topology import parse_address
 from holdfast.wire.client import fetch
@@ -67,6 +70,7 @@ class Pipeline:
         self.supervisor = Supervisor(
             self.topology,
             file,
+            only={party.host for party in self.topology.parties().values()} - {HERE},
             options=["--master", "local[1]"],
             routes={
                 party: {CUT_OFF: f"127.0.0.1:{link.port}"} for party, link in self._links.items()
@@ -74,6 +78,7 @@ class Pipeline:
             environment=QUICK,
         )
         self._reader: Reader | None = None
+        self._sources = ExitStack()
         self._ending = Event()
         self._threads: list[Thread] = []
         self._log = logging.FileHandler(self.logs / "client.log", delay=True)
@@ -100,13 +105,22 @@ class Pipeline:
     # Running
 
     def start(self) -> None:
-        """Returns at once; Spark needs a minute."""
+        """Start the replicas. Returns at once; Spark needs a minute."""
         logging.getLogger("holdfast").addHandler(self._log)
         self._reader = open_reader(self.topology, LAST, me="client", position=0, tentative=True)
         for target in (self._watch, self._listen):
             thread = Thread(target=target, name="holdfast demo", daemon=True)
             self._threads.append(thread)
             thread.start()
+
+    def open_sources(self) -> None:
+        """Let rows flow; before that the replicas cost next to nothing."""
+        for name in SOURCES:
+            party = SourceParty(self.topology, name, arrow_schema(self.topology.streams[name]))
+            self._sources.callback(party.close)
+            driver = open_source(self.topology, name, party)
+            driver.start()
+            self._sources.callback(driver.stop)
 
     def _watch(self) -> None:
         while not self._ending.is_set():
@@ -136,6 +150,7 @@ class Pipeline:
             if self._reader is not None:
                 self._reader.close()
             self.supervisor.close()
+            self._sources.close()
             for link in self._links.values():
                 link.close()
             logging.getLogger("holdfast").removeHandler(self._log)
@@ -161,12 +176,14 @@ class Pipeline:
 
     # Looking
 
-    def is_stable(self, but: str | None = None) -> bool:
-        """Whether all replicas are, but perhaps one."""
-        if not self.states:
-            return False
-        _, states = self.states[-1]
-        return all(state is State.STABLE for name, state in states.items() if name != but)
+    def is_ready(self) -> bool:
+        """Whether all replicas have begun to take part."""
+        said = [keeper.status for keeper in self.keepers.values()]
+        return all(status is not None and status["ready"] for status in said)
+
+    def is_stable(self) -> bool:
+        """Whether all replicas are."""
+        return bool(self.states) and set(self.states[-1][1].values()) == {State.STABLE}
 
     def check(self) -> None:
         """Raise if a process keeps ending by itself, with what it has said last."""
