@@ -16,6 +16,7 @@ from holdfast.demo.errors import DemoError
 from holdfast.demo.pipeline import CUT_OFF, Pipeline, now
 from holdfast.parties import supervisor
 from holdfast.protocol.states import State
+from holdfast.sources.sensors import SensorsBringer
 from tests.sources.rig import wait_for
 from tests.wire.parties import threads
 
@@ -93,12 +94,36 @@ def test_what_ends_by_itself_again_and_again_is_told_with_its_log(pipeline: Pipe
         pipeline.check()
 
 
+def test_a_source_that_fails_is_told(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise OSError("no room")
+
+    monkeypatch.setattr(SensorsBringer, "bring", fail)
+    pipeline.open_sources()
+
+    def is_told() -> bool:
+        try:
+            pipeline.check()
+        except DemoError as error:
+            return "the source north has failed (OSError: no room)" in str(error)
+        return False
+
+    wait_for(is_told)
+
+
 def test_it_is_stable_when_all_replicas_are(pipeline: Pipeline) -> None:
     assert not pipeline.is_stable()
     pipeline.start()
     wait_for(lambda: pipeline.states)
     assert not pipeline.is_stable()
     assert set(pipeline.states[-1][1].values()) == {State.FAILURE}
+
+
+def test_it_is_ready_when_all_replicas_say_so(pipeline: Pipeline) -> None:
+    assert not pipeline.is_ready()
+    for keeper in pipeline.keepers.values():
+        keeper.status = {"ready": True}
+    assert pipeline.is_ready()
 
 
 def test_what_is_right_is_read_from_the_logs_of_the_sources(pipeline: Pipeline) -> None:

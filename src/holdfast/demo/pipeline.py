@@ -11,7 +11,7 @@ import shutil
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Thread
 from typing import Final
@@ -21,12 +21,14 @@ import pyarrow as pa
 from holdfast.demo.answers import Answer, Answers
 from holdfast.demo.calculation import FIRST, HERE, LAST, SOURCES, make_topology, recalculate
 from holdfast.demo.errors import DemoError
+from holdfast.parties.driver import Driver
 from holdfast.parties.reader import Reader
 from holdfast.parties.source import SourceParty
 from holdfast.parties.supervisor import Keeper, Supervisor
 from holdfast.parties.tickets import LogTicket
 from holdfast.protocol.states import State
 from holdfast.sources import arrow_schema, open_source
+from holdfast.sources.inlets import Inlet
 from holdfast.tail.reading import open_reader
 from holdfast.topology import parse_address
 from holdfast.wire.client import fetch
@@ -78,7 +80,7 @@ class Pipeline:
             environment=QUICK,
         )
         self._reader: Reader | None = None
-        self._sources = ExitStack()
+        self._sources: list[tuple[SourceParty, Driver[Inlet]]] = []
         self._ending = Event()
         self._threads: list[Thread] = []
         self._log = logging.FileHandler(self.logs / "client.log", delay=True)
@@ -117,10 +119,9 @@ class Pipeline:
         """Let rows flow; before that the replicas cost next to nothing."""
         for name in SOURCES:
             party = SourceParty(self.topology, name, arrow_schema(self.topology.streams[name]))
-            self._sources.callback(party.close)
             driver = open_source(self.topology, name, party)
+            self._sources.append((party, driver))
             driver.start()
-            self._sources.callback(driver.stop)
 
     def _watch(self) -> None:
         while not self._ending.is_set():
@@ -150,7 +151,10 @@ class Pipeline:
             if self._reader is not None:
                 self._reader.close()
             self.supervisor.close()
-            self._sources.close()
+            for party, driver in self._sources:
+                driver.stop()
+                party.close()
+            self._sources.clear()
             for link in self._links.values():
                 link.close()
             logging.getLogger("holdfast").removeHandler(self._log)
@@ -186,7 +190,11 @@ class Pipeline:
         return bool(self.states) and set(self.states[-1][1].values()) == {State.STABLE}
 
     def check(self) -> None:
-        """Raise if a process keeps ending by itself, with what it has said last."""
+        """Raise if a source fails, or if a process keeps ending by itself: with its last words."""
+        for party, driver in self._sources:
+            failure = party.failure or driver.failure
+            if failure is not None:
+                raise DemoError(f"the source {party.name} has failed ({failure}); start again")
         for name, keeper in self.keepers.items():
             ended = keeper.starts - (keeper.process is not None) - self.killed.count(name)
             if ended > ENDS:
