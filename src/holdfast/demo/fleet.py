@@ -25,14 +25,14 @@ from holdfast.spark.sessions import local_session
 
 __all__ = ["SIZE", "SLIDE", "Fleet", "run_fleet"]
 
-SIZE: Final = 600
+SIZE: Final = 300
 SLIDE: Final = 1
-"""A ten-minute window that slides every second."""
+"""A five-minute window that slides every second."""
 
 MINUTE: Final = 60
 START: Final = 1_772_366_400
 """When the simulation begins: 1 March 2026, 12:00 UTC."""
-FILE: Final = 3
+FILE: Final = 2
 """So many minutes are in one file, and so in one batch of the stream."""
 SAMPLE: Final = 3
 """How many sensors are held against Spark's own windows."""
@@ -167,7 +167,7 @@ def stream(spark: SparkSession, console: Console, folder: Path, schema: str) -> 
 def compare(readings: DataFrame, windows: DataFrame, sensors: int) -> tuple[int, int]:
     """How many windows of a sample there are, and how many differ from Spark's own.
 
-    Spark's copies each row into 600 windows, so it gets a few sensors only.
+    Spark's copies each row into 300 windows, so it gets a few sensors only.
     """
     chosen = F.col("sensor").isin([i * sensors // SAMPLE for i in range(SAMPLE)])
     [[ended]] = windows.agg(F.max("end")).collect()
