@@ -104,11 +104,11 @@ def _start_replica(
     routes: Mapping[str, str] | None,
 ) -> _Running:
     from holdfast.parties.replica import Replica
-    from holdfast.spark.sessions import driver_pid, local_session
+    from holdfast.spark.sessions import driver_pid, local_session, stop_session
 
     stage = topology.stages[name.partition("/")[0]]
     spark = local_session(f"holdfast {name}", master=master, partitions=stage.shards)
-    stack.callback(spark.stop)
+    stack.callback(stop_session, spark)
     guard.note_spark(driver_pid(spark))
     replica = Replica(topology, name, spark, routes=routes)
     stack.callback(replica.close)
