@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from threading import Event
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from holdfast.errors import HoldfastError, InvalidArgumentError
 from holdfast.parties.guard import FolderGuard
 from holdfast.parties.metrics import serve_party_metrics
 from holdfast.topology import PartyKind, Topology
 
-__all__ = ["PartyEndedError", "read_routes", "run_party"]
+__all__ = ["SUPERVISOR", "PartyEndedError", "read_routes", "run_party"]
+
+SUPERVISOR: Final = "HOLDFAST_SUPERVISOR"
+"""In the environment: the process that keeps this one going, and that it does not outlive."""
 
 LOOK = 0.2
 """Seconds between two looks at whether the party is well."""
@@ -78,6 +82,8 @@ def run_party(
         while not ending.wait(LOOK):
             if running.failure is not None:
                 raise PartyEndedError(f"{name}: {running.failure}")
+            if os.environ.get(SUPERVISOR, str(os.getppid())) != str(os.getppid()):
+                raise PartyEndedError(f"{name}: its supervisor is gone; start that again")
         logger.info("%s: ends", name)
 
 
