@@ -5,8 +5,8 @@ of them agree on and names the others. What a replica does next follows from wha
 see `next_steps`. Nothing in here reads, writes, waits or looks at a clock.
 """
 
+from holdfast.protocol.verification.combine import combine
 from holdfast.protocol.verification.course import Compute, Computed, Input, Mode, next_steps
-from holdfast.protocol.verification.majority import majority
 from holdfast.protocol.verification.plan import Plan, basis_of
 from holdfast.protocol.verification.quorum import Model, Quorum
 from holdfast.protocol.verification.reports import Report, Run
@@ -45,6 +45,6 @@ __all__ = [
     "Verdict",
     "Verifier",
     "basis_of",
-    "majority",
+    "combine",
     "next_steps",
 ]

@@ -126,6 +126,8 @@ class StageVotes:
 
 
 def name_replicas(replicas: list[int]) -> str:
+    if not replicas:
+        return ""
     if len(replicas) == 1:
         return f"replica {replicas[0]}"
     return f"replicas {', '.join(map(str, replicas[:-1]))} and {replicas[-1]}"

@@ -60,6 +60,8 @@ class Verifier:
         """Whether that was in vain."""
         self._news: float | None = None
         """When there was some last."""
+        self._said: tuple[int, Standing] | None = None
+        """The version that was asked for last."""
         for name in plan.stages:
             self._bind(name)
 
@@ -185,8 +187,11 @@ class Verifier:
         return self._check_stage(stage_name, number).chunk(number, seq)
 
     def standing(self) -> Standing:
-        verdicts = {name: stage.verdict() for name, stage in self._stages.items()}
-        return Standing(self.state, verdicts, self.findings, self.failure)
+        if self._said is None or self._said[0] != self.version:
+            verdicts = {name: stage.verdict() for name, stage in self._stages.items()}
+            standing = Standing(self.state, verdicts, self.findings, self.failure)
+            self._said = self.version, standing
+        return self._said[1]
 
     # What comes in is checked; what is refused has changed nothing.
 
@@ -369,11 +374,9 @@ class Verifier:
             return
         assert ballot.agreed is not None
         others = sorted(replica for replica in ballot.holders if replica != report.replica)
-        text = f"its result is not that of {name_replicas(others)}"
+        text = f"its result is not that of {name_replicas(others) or 'the others'}"
         if report.digest == ballot.agreed.digest:
-            text = (
-                f"said {report.rows} rows where {name_replicas(others)} said {ballot.agreed.rows}"
-            )
+            text = f"said {report.rows} rows where there are {ballot.agreed.rows}"
         self._find(Kind.OUTVOTED, report, text)
         if self.quorum.model is Model.CRASH:
             self._fail_undecidable(

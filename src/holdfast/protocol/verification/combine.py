@@ -1,8 +1,8 @@
-"""Several verifiers of one job, as one: what more than half of them say.
+"""Several verifiers of one job, as one: what enough of them say.
 
-Fewer than half may be silent or lie. Replicas report to all of them. What they say of runs differs
-at times, for instance if a replica told them different things: the latest run counts, so that all
-replicas compute it and all verifiers come to the same end.
+Replicas report to all of them. More than half must say the same; of those within replicas, as many
+as replicas must agree. Verifiers are in different runs at times, for instance if a replica told
+them different things: a run is to be computed if enough of them ask for it or need nothing more.
 """
 
 from __future__ import annotations
@@ -22,12 +22,15 @@ from holdfast.protocol.verification.verdicts import (
     Verdict,
 )
 
-__all__ = ["majority"]
+__all__ = ["combine"]
 
 
-def majority(plan: Plan, retries: int, heard: Sequence[Standing | None]) -> Standing:
-    """`heard`: what each verifier says; None for one that does not answer."""
-    needed = len(heard) // 2 + 1
+def combine(
+    plan: Plan, retries: int, heard: Sequence[Standing | None], needed: int | None = None
+) -> Standing:
+    """`heard`: what each verifier says; None for one that does not answer. `needed`: how many must
+    say the same; more than half if it is not given."""
+    needed = needed or len(heard) // 2 + 1
     standings = [each for each in heard if each is not None]
     verdicts = {
         stage: _verdict(plan, retries, needed, [each.verdicts[stage] for each in standings], stage)
@@ -37,10 +40,10 @@ def majority(plan: Plan, retries: int, heard: Sequence[Standing | None]) -> Stan
     for standing in standings:
         findings.update(dict.fromkeys(standing.findings))
     failed = [each.failure for each in standings if each.state is JobState.FAILED]
-    if len(failed) >= needed:
-        state = JobState.FAILED
-    elif all(verdicts[output].is_ok for output in plan.outputs):
+    if all(verdicts[output].is_ok for output in plan.outputs):
         state = JobState.DONE
+    elif len(failed) >= needed:
+        state = JobState.FAILED
     else:
         state = JobState.RUNNING
     failure = failed[0] if state is JobState.FAILED else ""
@@ -48,7 +51,6 @@ def majority(plan: Plan, retries: int, heard: Sequence[Standing | None]) -> Stan
 
 
 def _verdict(plan: Plan, retries: int, needed: int, verdicts: list[Verdict], stage: str) -> Verdict:
-    runs = [verdict.run for verdict in verdicts if max(verdict.run) <= retries]
     slices = {}
     for number in range(plan.slices):
         found = [each.slices[number] for each in verdicts if number in each.slices]
@@ -56,7 +58,20 @@ def _verdict(plan: Plan, retries: int, needed: int, verdicts: list[Verdict], sta
         if agreed is not None:
             slices[number] = agreed
     state = StageState.OK if len(slices) == plan.slices else StageState.OPEN
-    return Verdict(stage, max(runs, default=Run()), state, slices)
+    return Verdict(stage, _run(retries, needed, verdicts), state, slices)
+
+
+def _run(retries: int, needed: int, verdicts: list[Verdict]) -> Run:
+    """The latest run that a liar alone cannot bring about."""
+    asked = {verdict.run for verdict in verdicts if max(verdict.run) <= retries}
+    return max(
+        (
+            run
+            for run in asked
+            if sum(verdict.is_ok or verdict.run >= run for verdict in verdicts) >= needed
+        ),
+        default=Run(),
+    )
 
 
 def _agreed(needed: int, found: list[Agreed]) -> Agreed | None:
