@@ -6,7 +6,14 @@ see `next_steps`. Nothing in here reads, writes, waits or looks at a clock.
 """
 
 from holdfast.protocol.verification.combine import combine
-from holdfast.protocol.verification.course import Compute, Computed, Input, Mode, next_steps
+from holdfast.protocol.verification.course import (
+    Compute,
+    Computed,
+    Input,
+    Mode,
+    inputs_of,
+    next_steps,
+)
 from holdfast.protocol.verification.plan import Plan, basis_of
 from holdfast.protocol.verification.quorum import Model, Quorum
 from holdfast.protocol.verification.reports import Report, Run
@@ -46,5 +53,6 @@ __all__ = [
     "Verifier",
     "basis_of",
     "combine",
+    "inputs_of",
     "next_steps",
 ]

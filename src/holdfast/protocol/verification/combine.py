@@ -32,6 +32,8 @@ def combine(
     say the same; more than half if it is not given."""
     needed = needed or len(heard) // 2 + 1
     standings = [each for each in heard if each is not None]
+    if len(heard) == len(standings) == needed == 1:
+        return standings[0]
     verdicts = {
         stage: _verdict(plan, retries, needed, [each.verdicts[stage] for each in standings], stage)
         for stage in plan.stages

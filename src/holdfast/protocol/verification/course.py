@@ -16,7 +16,7 @@ from holdfast.protocol.verification.plan import Plan, basis_of
 from holdfast.protocol.verification.reports import Run
 from holdfast.protocol.verification.verdicts import Agreed, Holder, JobState, Standing
 
-__all__ = ["Compute", "Computed", "Input", "Mode", "next_steps"]
+__all__ = ["Compute", "Computed", "Input", "Mode", "inputs_of", "next_steps"]
 
 
 class Mode(StrEnum):
@@ -79,6 +79,13 @@ def next_steps(
         return []
     sight = _Sight(plan, mode, replica, standing, computed)
     return [step for stage in plan.stages if (step := sight.step(stage)) is not None]
+
+
+def inputs_of(
+    plan: Plan, replica: int, standing: Standing, computed: Mapping[str, Computed], stage: str
+) -> tuple[Input, ...]:
+    """Where this replica reads a stage that is agreed upon, or that it has computed itself."""
+    return _Sight(plan, Mode.HYBRID, replica, standing, computed)._inputs(stage)
 
 
 class _Sight:
