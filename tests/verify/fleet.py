@@ -12,6 +12,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from holdfast.protocol.verification import Mode, Model, Plan, Quorum, Rules, Standing, Verifier
+from holdfast.verify.calls import Calls
 from holdfast.verify.computing import Frames, SparkComputer, define_job
 from holdfast.verify.jobs import Job
 from holdfast.verify.reading import Binding
@@ -64,8 +65,8 @@ class Fleet:
         computer = self.computers[number]
         right = computer._makers[stage]
 
-        def make(frames: Frames) -> DataFrame:
-            return change(right(frames))
+        def make(frames: Frames, calls: Calls) -> DataFrame:
+            return change(right(frames, calls))
 
         computer.define(stage, make)
 

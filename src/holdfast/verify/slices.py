@@ -7,8 +7,6 @@ task never waits for a verdict.
 
 from __future__ import annotations
 
-import os
-import socket
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -23,14 +21,13 @@ from holdfast.errors import HoldfastError, InvalidArgumentError, StoreError
 from holdfast.protocol.verification import Agreed, Holder, Report, Run
 from holdfast.spark.shards import shard_column, shard_labels
 from holdfast.verify.canonical import canonical, canonical_schema
+from holdfast.verify.hosts import this_host
 from holdfast.verify.slice_files import SliceWriter, Written
 from holdfast.wire.errors import WireError
 from holdfast.wire.untrusted import check_table
 
-__all__ = ["HOST", "Making", "Reporter", "make_slices", "this_host"]
+__all__ = ["Making", "Reporter", "make_slices"]
 
-HOST: Final = "HOLDFAST_HOST"
-"""Environment variable: what the host of a process is to be called in reports."""
 _LABEL: Final = "holdfast slice"
 _MADE: Final = "slice int, host string, path string, digest binary, rows bigint, told boolean"
 _MADE_ARROW: Final = pa.schema(
@@ -118,11 +115,6 @@ def make_slices(
         if not row.told:
             reporter.report(making.report_of(row))
     return tuple(_own(made[number], making.replica) for number in range(slices))
-
-
-def this_host() -> str:
-    """What reports call the machine that this process runs on."""
-    return os.environ.get(HOST) or os.environ.get("SPARK_LOCAL_HOSTNAME") or socket.gethostname()
 
 
 def _make_empty(

@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from holdfast.protocol.verification import Agreed, Input, Report, Run
+from holdfast.verify.calls import Unverified
 from holdfast.verify.determinism import total_order
 from holdfast.verify.jobs import Job
 from holdfast.verify.reading import Binding, open_slices
@@ -92,10 +93,11 @@ class _Bench:
     def check(self, name: str, shown: int) -> StageCheck:
         stage = self._job.stages[name]
         frames = [self._frames[each] for each in stage.inputs]
-        usual = stage.make(*frames)
+        usual = stage.frame(frames, Unverified())
         first = self._run(name, 0, usual)
         with _settings(self._spark, _OTHER_SETTINGS):
-            second = self._run(name, 1, stage.make(*map(_disturbed, frames)))
+            disturbed = stage.frame([_disturbed(frame) for frame in frames], Unverified())
+            second = self._run(name, 1, disturbed)
         self._frames[name] = open_slices(self._spark, self._save(name, 0, first))
         difference = self._compare(name, first, second, shown)
         return StageCheck(name, difference, tuple(suspects(usual)))
