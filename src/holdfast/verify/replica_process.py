@@ -17,6 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from holdfast.errors import HoldfastError, InvalidArgumentError
@@ -128,7 +129,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             raise InvalidArgumentError("PYTHONHASHSEED: is not 0; start replicas with it")
         run_replica(orders)
         logger.info("%s: replica %d is done", orders.job, orders.replica)
-    except HoldfastError as error:
+    except (HoldfastError, PySparkException) as error:
         parser.exit(1, f"{error}\n")
 
 
