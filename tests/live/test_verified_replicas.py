@@ -14,14 +14,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from harness.deployment import QUICK, free_port, wait_for
-from holdfast.protocol.verification import JobState, Mode, Model, Rules
+from holdfast.protocol.verification import Holder, JobState, Mode, Model, Rules
 from holdfast.verify import Job, load_job
 from holdfast.verify.charter import Charter
 from holdfast.verify.client import Verifiers, Witness
-from holdfast.verify.delivery import deliver
 from holdfast.verify.orders import Orders
 from holdfast.verify.replica_process import TRACE, replica_environment
 from holdfast.verify.signing import Signer
+from holdfast.verify.slice_files import read_slice
 
 JOB = """
 from pyspark.sql import functions as F
@@ -109,6 +109,10 @@ class Submission:
         return path.read_text() if path.exists() else ""
 
 
+def refuse(holder: Holder, why: str) -> None:
+    raise AssertionError(f"{holder}: {why}")
+
+
 def test_a_job_survives_kills_of_a_replica_and_of_the_verifier(tmp_path: Path) -> None:
     submission = Submission(tmp_path)
     logs = tmp_path / "log"
@@ -127,6 +131,10 @@ def test_a_job_survives_kills_of_a_replica_and_of_the_verifier(tmp_path: Path) -
         with Verifiers(submission.plan, 3, [submission.address]) as verifiers:
             standing = verifiers.consult()
         assert standing.state is JobState.DONE
-        target = tmp_path / "most"
-        deliver(submission.storage, standing.verdicts["most"], target, submission.coordinator)
-        assert pq.read_table(target).to_pylist() == [{"n": MOST}]
+        rows = [
+            row
+            for agreed in standing.verdicts["most"].slices.values()
+            for piece in read_slice(submission.storage, agreed.digest, agreed.holders, refuse)
+            for row in piece.to_pylist()
+        ]
+        assert rows == [{"n": MOST}]

@@ -12,7 +12,6 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from holdfast.protocol.verification import Mode, Model, Plan, Quorum, Rules, Standing, Verifier
-from holdfast.verify.calls import Calls
 from holdfast.verify.computing import Frames, SparkComputer, define_job
 from holdfast.verify.jobs import Job
 from holdfast.verify.reading import Binding
@@ -65,8 +64,8 @@ class Fleet:
         computer = self.computers[number]
         right = computer._makers[stage]
 
-        def make(frames: Frames, calls: Calls) -> DataFrame:
-            return change(right(frames, calls))
+        def make(frames: Frames) -> DataFrame:
+            return change(right(frames))
 
         computer.define(stage, make)
 

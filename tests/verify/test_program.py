@@ -64,7 +64,7 @@ def test_a_program_that_went_on_from_something_wrong_begins_again(
     right = fleet.verifiers.wait
 
     def lie(stage: str, make: Maker) -> None:
-        define(stage, (lambda *given: make(*given).limit(49)) if stage == "odd" else make)
+        define(stage, (lambda frames: make(frames).limit(49)) if stage == "odd" else make)
 
     def let_others_run(known: Standing) -> None:
         fleet.verifiers.wait = right  # type: ignore[method-assign]

@@ -21,7 +21,7 @@ __all__ = ["Frames", "Maker", "SparkComputer", "Witness", "define_job"]
 Frames = Mapping[str, DataFrame]
 """What a stage reads, by the parents' names."""
 
-Maker = Callable[[Frames, Calls], DataFrame]
+Maker = Callable[[Frames], DataFrame]
 
 
 class Witness(Reporter, Accuser, Protocol):
@@ -54,6 +54,8 @@ class SparkComputer:
         self._witness = witness
         self._task_witness = task_witness or witness
         self._calls_for = calls_for
+        self.calls: Calls = Unverified()
+        """What the stage may ask that is computed now."""
         self._makers: dict[str, Maker] = {}
         folder.mkdir(parents=True, exist_ok=True)
 
@@ -72,7 +74,8 @@ class SparkComputer:
             storage=self._storage,
             reporter=self._task_witness,
         )
-        df = self._makers[step.stage](frames, self._calls_for(step))
+        self.calls = self._calls_for(step)
+        df = self._makers[step.stage](frames)
         return make_slices(df, self._slices, making, self._witness)
 
     def open(self, stage: str, inputs: tuple[Input, ...]) -> DataFrame:
@@ -90,12 +93,12 @@ def define_job(
         name: source.open(computer.spark, files[name]) for name, source in job.sources.items()
     }
     for stage in job.stages.values():
-        computer.define(stage.name, _maker(stage, sources))
+        computer.define(stage.name, _maker(computer, stage, sources))
 
 
-def _maker(stage: Stage, sources: Frames) -> Maker:
-    def make(frames: Frames, calls: Calls) -> DataFrame:
+def _maker(computer: SparkComputer, stage: Stage, sources: Frames) -> Maker:
+    def make(frames: Frames) -> DataFrame:
         known = {**sources, **frames}
-        return stage.frame([known[name] for name in stage.inputs], calls)
+        return stage.frame([known[name] for name in stage.inputs], computer.calls)
 
     return make

@@ -59,7 +59,7 @@ class _Walk:
                 f"mark each of these once: {', '.join(boundaries)}"
             )
         self._check_all_passed(boundaries[: boundaries.index(name)])
-        self._computer.define(name, lambda *_: df)
+        self._computer.define(name, lambda _: df)
 
         def is_enough(standing: Standing) -> bool:
             self._check_fresh(standing)
