@@ -5,19 +5,18 @@ from __future__ import annotations
 import itertools
 import os
 import random
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 import pyarrow as pa
 import pytest
 
 from holdfast.errors import StoreUnavailableError
+from holdfast.protocol.verification import Holder
 from holdfast.verify.slice_files import (
     PIECE_ROWS,
-    Copy,
     SliceWriter,
-    Wanted,
     Written,
-    read_schema,
     read_slice,
 )
 
@@ -40,15 +39,12 @@ def write(storage: Path, table: pa.Table, cuts: list[int] | None = None) -> Writ
         return writer.finish()
 
 
-def wanted(*written: Written) -> Wanted:
-    copies = tuple(Copy(replica, each.path) for replica, each in enumerate(written))
-    return Wanted(3, written[0].digest, copies)
-
-
-def read(storage: Path, slice_: Wanted) -> tuple[pa.Table, list[int]]:
-    """The rows, and whose copies were found bad."""
+def read(storage: Path, *copies: Written) -> tuple[pa.Table, list[int]]:
+    """The rows of the slice that the last copy has, and whose copies were found bad."""
+    holders = [Holder(number, "here", each.path) for number, each in enumerate(copies)]
     bad: list[int] = []
-    pieces = list(read_slice(storage, slice_, lambda copy, _: bad.append(copy.replica)))
+    tell = lambda holder, _: bad.append(holder.replica)  # noqa: E731
+    pieces = list(read_slice(storage, copies[-1].digest, holders, tell))
     return pa.concat_tables(pieces), bad
 
 
@@ -57,7 +53,7 @@ def test_a_slice_is_read_as_it_was_written(tmp_path: Path, rows: int) -> None:
     table = table_of(rows)
     written = write(tmp_path, table)
     assert written.rows == rows
-    assert read(tmp_path, wanted(written)) == (table, [])
+    assert read(tmp_path, written) == (table, [])
     assert [path.name for path in (tmp_path / FOLDER).iterdir()] == [Path(written.path).name]
 
 
@@ -85,8 +81,7 @@ def test_other_rows_have_another_digest(tmp_path: Path, other: pa.Table) -> None
 
 
 def test_the_columns_of_a_slice_without_rows_are_known(tmp_path: Path) -> None:
-    slice_ = wanted(write(tmp_path, table_of(0)))
-    assert read_schema(tmp_path, slice_, lambda *_: None) == SCHEMA
+    assert read(tmp_path, write(tmp_path, table_of(0)))[0].schema == SCHEMA
 
 
 def test_a_bad_piece_is_taken_from_the_next_copy(tmp_path: Path) -> None:
@@ -97,14 +92,14 @@ def test_a_bad_piece_is_taken_from_the_next_copy(tmp_path: Path) -> None:
     data = bytearray(path.read_bytes())
     data[data.rfind(b"meter 20000")] ^= 1
     path.write_bytes(data)
-    assert read(tmp_path, wanted(first, second)) == (table, [0])
+    assert read(tmp_path, first, second) == (table, [0])
 
 
 def test_a_file_with_other_rows_is_found_out_by_its_index(tmp_path: Path) -> None:
     right, wrong = write(tmp_path, table_of(ROWS)), write(tmp_path, table_of(ROWS - 1))
     (tmp_path / right.path).write_bytes((tmp_path / wrong.path).read_bytes())
     good = write(tmp_path, table_of(ROWS))
-    assert read(tmp_path, wanted(right, good))[1] == [0]
+    assert read(tmp_path, right, good)[1] == [0]
 
 
 def test_every_flipped_bit_is_found(tmp_path: Path) -> None:
@@ -116,7 +111,7 @@ def test_every_flipped_bit_is_found(tmp_path: Path) -> None:
         flipped = bytearray(data)
         flipped[at // 8] ^= 1 << at % 8
         path.write_bytes(flipped)
-        rows, bad = read(tmp_path, wanted(first, second))
+        rows, bad = read(tmp_path, first, second)
         assert rows == table, at
         assert bad in ([], [0])
 
@@ -128,7 +123,7 @@ def test_files_that_end_too_early_or_go_on_are_found(tmp_path: Path) -> None:
     data = path.read_bytes()
     for other in (b"", data[:8], data[:-1], data[1:], data + b"\0", b"\0" + data):
         path.write_bytes(other)
-        assert read(tmp_path, wanted(first, second)) == (table, [0])
+        assert read(tmp_path, first, second) == (table, [0])
 
 
 @pytest.mark.parametrize("path", ["../outside", "/etc/hostname", "job/none", "job", "pipe", "link"])
@@ -139,15 +134,14 @@ def test_only_plain_files_of_the_storage_are_read(tmp_path: Path, path: str) -> 
     (tmp_path / "outside").write_bytes((storage / good.path).read_bytes())
     os.mkfifo(storage / "pipe")
     (storage / "link").symlink_to(tmp_path / "outside")
-    slice_ = Wanted(3, good.digest, (Copy(7, path), Copy(1, good.path)))
-    assert read(storage, slice_) == (table, [7])
+    assert read(storage, replace(good, path=path), good) == (table, [0])
 
 
 def test_no_right_copy_is_an_error_that_names_whom_it_asked(tmp_path: Path) -> None:
     written = write(tmp_path, table_of(40))
-    slice_ = Wanted(3, bytes(32), (Copy(4, written.path), Copy(6, "nowhere")))
-    with pytest.raises(StoreUnavailableError, match=r"slice 3 .*replicas: 4, 6"):
-        read(tmp_path, slice_)
+    nowhere = Written("nowhere", bytes(32), 40)
+    with pytest.raises(StoreUnavailableError, match=r"replicas: 0 \(job/.*\), 1 \(nowhere\)"):
+        read(tmp_path, written, nowhere)
 
 
 def test_what_is_not_finished_leaves_nothing(tmp_path: Path) -> None:

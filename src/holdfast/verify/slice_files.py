@@ -22,10 +22,11 @@ from typing import BinaryIO, Final
 import pyarrow as pa
 
 from holdfast.errors import StoreCorruptError, StoreUnavailableError
+from holdfast.protocol.verification import Holder
 from holdfast.wire.chunks import DIGEST_SIZE, Chunk
 from holdfast.wire.errors import WireError
 
-__all__ = ["PIECE_ROWS", "Copy", "SliceWriter", "Wanted", "Written", "read_schema", "read_slice"]
+__all__ = ["PIECE_ROWS", "SliceWriter", "Tell", "Written", "read_slice"]
 
 PIECE_ROWS: Final = 2**14
 """Rows of each piece but the last. Part of the digest: all replicas must have the same."""
@@ -46,26 +47,8 @@ class Written:
     rows: int
 
 
-@dataclass(frozen=True)
-class Copy:
-    """Where the file of one replica is said to lie."""
-
-    replica: int
-    path: str
-    """In the storage."""
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """A slice to read: what it must be, and where it may be found, the best place first."""
-
-    number: int
-    digest: bytes
-    copies: tuple[Copy, ...]
-
-
-Tell = Callable[[Copy, str], None]
-"""Told of each copy that is not what it should be, and why."""
+Tell = Callable[[Holder, str], None]
+"""Told of each copy that is not what it should be: whose it is, and why."""
 
 
 class SliceWriter:
@@ -133,32 +116,29 @@ class SliceWriter:
         self._rows += chunk.rows
 
 
-def read_slice(storage: Path, wanted: Wanted, tell: Tell) -> Iterator[pa.Table]:
-    """The pieces of a slice, each checked before it is given out.
+def read_slice(
+    storage: Path, digest: bytes, holders: Sequence[Holder], tell: Tell
+) -> Iterator[pa.Table]:
+    """The pieces of the slice with this digest, each checked before it is given out.
 
-    Raises StoreUnavailableError when no copy is right.
+    It is read from the first holder, as far as its copy is right, then from the others. Raises
+    StoreUnavailableError when none is.
     """
     given = 0
-    for copy in wanted.copies:
+    for holder in holders:
         try:
-            with _Opened(storage, copy.path, wanted.digest) as opened:
+            with _Opened(storage, holder.path, digest) as opened:
                 for piece in opened.pieces(given):
                     yield piece
                     given += 1
                 return
         except (StoreCorruptError, StoreUnavailableError) as error:
-            tell(copy, str(error))
-    makers = ", ".join(str(copy.replica) for copy in wanted.copies) or "none"
+            tell(holder, str(error))
+    asked = ", ".join(f"{holder.replica} ({holder.path})" for holder in holders)
     raise StoreUnavailableError(
-        f"slice {wanted.number} with digest {wanted.digest.hex()}: no right copy is left (asked "
-        f"replicas: {makers}); see whether the storage is mounted, or run the job again"
+        f"the slice with digest {digest.hex()}: none of its copies is right; asked replicas: "
+        f"{asked or 'none'}; see whether the storage is there, or run the job again"
     )
-
-
-def read_schema(storage: Path, wanted: Wanted, tell: Tell) -> pa.Schema:
-    """The columns of a slice, as the agreed digest has them."""
-    pieces = read_slice(storage, wanted, tell)
-    return next(pieces).schema
 
 
 class _Opened:
