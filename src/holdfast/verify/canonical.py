@@ -53,9 +53,7 @@ def canonical_schema(stage: str, df: DataFrame) -> pa.Schema:
     Raises InvalidArgumentError for columns that have no such form.
     """
     kinds = _canonical_types(stage, df.schema)
-    fields = [
-        T.StructField(name, kind) for name, kind in zip(df.schema.names, kinds, strict=True)
-    ]
+    fields = [T.StructField(name, kind) for name, kind in zip(df.schema.names, kinds, strict=True)]
     return to_arrow_schema(T.StructType(fields), timezone="UTC")
 
 
@@ -72,7 +70,9 @@ def _canonical_types(stage: str, schema: T.StructType) -> list[T.DataType]:
             raise InvalidArgumentError(
                 f"stage {stage}: has two columns called {name!r}; give them different names"
             )
-    return [_canonical_type(f"stage {stage}: column {each.name!r}", each.dataType) for each in schema]
+    return [
+        _canonical_type(f"stage {stage}: column {each.name!r}", each.dataType) for each in schema
+    ]
 
 
 def _canonical_type(place: str, kind: T.DataType) -> T.DataType:

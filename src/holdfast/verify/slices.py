@@ -119,11 +119,7 @@ def make_slices(df: DataFrame, slices: int, making: Making) -> tuple[Agreed, ...
 
 def this_host() -> str:
     """What reports call the machine that this process runs on."""
-    return (
-        os.environ.get(HOST)
-        or os.environ.get("SPARK_LOCAL_HOSTNAME")
-        or socket.gethostname()
-    )
+    return os.environ.get(HOST) or os.environ.get("SPARK_LOCAL_HOSTNAME") or socket.gethostname()
 
 
 def _make_empty(

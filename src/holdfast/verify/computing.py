@@ -1,0 +1,93 @@
+"""Computes the stages of a replica on its Spark session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from pyspark.sql import DataFrame, SparkSession
+
+from holdfast.protocol.verification import Agreed, Compute, Input
+from holdfast.verify.jobs import Job, Stage
+from holdfast.verify.reading import Accuser, Binding, open_slices
+from holdfast.verify.slices import Making, Reporter, make_slices
+from holdfast.verify.source_files import SourceFile
+
+__all__ = ["Frames", "SparkComputer", "Witness", "define_job"]
+
+Frames = Mapping[str, DataFrame]
+"""What a stage reads, by the parents' names."""
+
+
+class Witness(Reporter, Accuser, Protocol):
+    """What tasks tell the verifiers through."""
+
+
+class SparkComputer:
+    """Of one replica; `folder` is its own, on the machine of its driver."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        job: str,
+        replica: int,
+        slices: int,
+        storage: Path,
+        folder: Path,
+        witness: Witness,
+    ) -> None:
+        self.spark = spark
+        self._job = job
+        self._replica = replica
+        self._slices = slices
+        self._storage = storage
+        self._folder = folder
+        self._witness = witness
+        self._makers: dict[str, Callable[[Frames], DataFrame]] = {}
+        self._opened: dict[str, DataFrame] = {}
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def define(self, stage: str, make: Callable[[Frames], DataFrame]) -> None:
+        """How to make a stage; a new definition takes the place of an old one."""
+        self._makers[stage] = make
+
+    def compute(self, step: Compute) -> tuple[Agreed, ...]:
+        frames = {parent: self.open(parent, inputs) for parent, inputs in step.inputs.items()}
+        making = Making(
+            job=self._job,
+            stage=step.stage,
+            run=step.run,
+            basis=step.basis,
+            replica=self._replica,
+            storage=self._storage,
+            reporter=self._witness,
+        )
+        return make_slices(self._makers[step.stage](frames), self._slices, making)
+
+    def open(self, stage: str, inputs: tuple[Input, ...]) -> DataFrame:
+        """A stage's rows, from now on read from these inputs: also by DataFrames that are known."""
+        path = self._folder / f"{stage}.binding"
+        Binding(self._storage, stage, inputs, self._witness).save(path)
+        if stage not in self._opened:
+            self._opened[stage] = open_slices(self.spark, path)
+        return self._opened[stage]
+
+
+def define_job(
+    computer: SparkComputer, job: Job, files: Mapping[str, Sequence[SourceFile]]
+) -> None:
+    """Let the stages of a job be made from these files of its sources."""
+    sources = {
+        name: source.open(computer.spark, files[name]) for name, source in job.sources.items()
+    }
+    for stage in job.stages.values():
+        computer.define(stage.name, _maker(stage, sources))
+
+
+def _maker(stage: Stage, sources: Frames) -> Callable[[Frames], DataFrame]:
+    def make(frames: Frames) -> DataFrame:
+        known = {**sources, **frames}
+        return stage.make(*(known[name] for name in stage.inputs))
+
+    return make
