@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from holdfast.errors import InvalidArgumentError
-from holdfast.protocol.verification import JobState, Mode, Model
+from holdfast.protocol.verification import JobState, Kind, Mode, Model, Standing
 from holdfast.verify import Program, load_job, verified
+from holdfast.verify.computing import Frames
 from holdfast.verify.program import run_program
 from tests.verify.fleet import Fleet
+from tests.verify.witnesses import WaitsError
 
 PROGRAM = """
 import sys
@@ -49,6 +53,35 @@ def test_a_program_runs_from_boundary_to_boundary(
     assert fleet.agreed("mean").to_pylist() == [{"mean": 50.0}]
     assert [each["stage"] for each in fleet.events(1, "made")] == ["odd", "sums", "mean"]
     assert spark.range(3).count() == 3
+
+
+def test_a_program_that_went_on_from_something_wrong_begins_again(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    program = load(tmp_path, PROGRAM)
+    fleet = Fleet(spark, tmp_path, program.plan, mode=Mode.HYBRID)
+    liar = fleet.computers[1]
+    define = liar.define
+    right = fleet.verifiers.wait
+
+    def lie(stage: str, make: Callable[[Frames], DataFrame]) -> None:
+        define(stage, (lambda frames: make(frames).limit(49)) if stage == "odd" else make)
+
+    def let_others_run(known: Standing) -> None:
+        fleet.verifiers.wait = right  # type: ignore[method-assign]
+        for _ in range(len(program.boundaries) + 1):
+            for number in (2, 3, 4):
+                with suppress(WaitsError):
+                    run_program(program, fleet.replicas[number], fleet.computers[number])
+
+    liar.define = lie  # type: ignore[method-assign]
+    fleet.verifiers.wait = let_others_run  # type: ignore[method-assign]
+    run_program(program, fleet.replicas[1], liar)
+    assert (tmp_path / "means.out").read_text() == "50.0"
+    assert fleet.agreed("mean").to_pylist() == [{"mean": 50.0}]
+    assert [each["stage"] for each in fleet.events(1, "made")] == ["odd", "sums"]
+    outvoted = [each for each in fleet.verifiers.verifier.findings if each.kind is Kind.OUTVOTED]
+    assert {(each.replica, each.stage) for each in outvoted} == {(1, "odd")}
 
 
 def test_where_no_replica_runs_it_nothing_changes(spark: SparkSession) -> None:

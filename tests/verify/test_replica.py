@@ -222,9 +222,10 @@ def test_a_mistake_in_a_stage_is_not_tried_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("mode", "waits"), [(Mode.BLOCKING, 1), (Mode.HYBRID, 0)])
 def test_how_far_a_program_may_go(tmp_path: Path, mode: Mode, waits: int) -> None:
     world = World(tmp_path, mode)
-    standing = world.me.reach("hourly", ["hourly"])
+    me = world.me
+    standing = me.work(["hourly"], lambda standing: me.may_pass("hourly", standing))
     assert world.waits == waits
-    inputs = world.me.inputs_of("hourly", standing)
+    inputs = me.inputs_of("hourly", standing)
     assert [each.verified for each in inputs] == [mode is Mode.BLOCKING] * PLAN.slices
     assert {each.holders[0].replica for each in inputs} == {ME}
     assert world.computed() == ["hourly"]

@@ -41,7 +41,7 @@ class Shop:
             storage=self.folder / "storage",
             reporter=self.witness,
         )
-        return make_slices(df, slices, making)
+        return make_slices(df, slices, making, self.witness)
 
     def read(self, slices: tuple[Agreed, ...]) -> DataFrame:
         inputs = tuple(Input(each.digest, each.rows, each.holders, True) for each in slices)
@@ -150,7 +150,7 @@ TYPES = """
         named_struct('x', id, 'deep', array(named_struct('y', id / 3D, 'at', timestamp_micros(id))))
             AS record,
         if(id % 3 = 0, NULL, named_struct('z', cast(id AS float))) AS maybe
-    FROM range(200)
+    FROM range(100)
 """
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
@@ -36,7 +37,9 @@ class SparkComputer:
         storage: Path,
         folder: Path,
         witness: Witness,
+        task_witness: Witness | None = None,
     ) -> None:
+        """`task_witness`: for tasks, if they are to speak through another one."""
         self.spark = spark
         self._job = job
         self._replica = replica
@@ -44,8 +47,8 @@ class SparkComputer:
         self._storage = storage
         self._folder = folder
         self._witness = witness
+        self._task_witness = task_witness or witness
         self._makers: dict[str, Callable[[Frames], DataFrame]] = {}
-        self._opened: dict[str, DataFrame] = {}
         folder.mkdir(parents=True, exist_ok=True)
 
     def define(self, stage: str, make: Callable[[Frames], DataFrame]) -> None:
@@ -61,17 +64,16 @@ class SparkComputer:
             basis=step.basis,
             replica=self._replica,
             storage=self._storage,
-            reporter=self._witness,
+            reporter=self._task_witness,
         )
-        return make_slices(self._makers[step.stage](frames), self._slices, making)
+        df = self._makers[step.stage](frames)
+        return make_slices(df, self._slices, making, self._witness)
 
     def open(self, stage: str, inputs: tuple[Input, ...]) -> DataFrame:
-        """A stage's rows, from now on read from these inputs: also by DataFrames that are known."""
-        path = self._folder / f"{stage}.binding"
-        Binding(self._storage, stage, inputs, self._witness).save(path)
-        if stage not in self._opened:
-            self._opened[stage] = open_slices(self.spark, path)
-        return self._opened[stage]
+        """A stage's rows, read from these inputs."""
+        path = self._folder / f"{stage}-{secrets.token_hex(8)}.binding"
+        Binding(self._storage, stage, inputs, self._task_witness).save(path)
+        return open_slices(self.spark, path)
 
 
 def define_job(

@@ -1,4 +1,9 @@
-"""Runs a PySpark program in a replica, from boundary to boundary."""
+"""Runs a PySpark program in a replica, from boundary to boundary.
+
+What a program has read of a boundary may turn out to be wrong later, if the mode lets it go on.
+Then the program begins again from its first line. Boundaries that are agreed upon are not computed
+then: they are read.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +15,7 @@ from contextlib import contextmanager
 from pyspark.sql import DataFrame, SparkSession
 
 from holdfast.errors import InvalidArgumentError
-from holdfast.protocol.verification import Standing
+from holdfast.protocol.verification import JobState, Standing
 from holdfast.verify.boundaries import marking
 from holdfast.verify.computing import SparkComputer
 from holdfast.verify.job_files import Program
@@ -20,15 +25,20 @@ __all__ = ["run_program"]
 
 
 def run_program(program: Program, replica: Replica, computer: SparkComputer) -> Standing:
-    """Run it to its end, and compute what is asked for until the job is done.
+    """Until the job is done. What the code does besides its boundaries, it does in every replica,
+    and again if it begins again."""
+    while True:
+        walk = _Walk(program, replica, computer)
+        try:
+            with marking(walk), _kept_open(computer.spark), _arguments(str(program.path)):
+                runpy.run_path(str(program.path), run_name="__main__")
+            return walk.finish()
+        except _StaleError:
+            continue
 
-    What the code does besides its boundaries, it does in every replica.
-    """
-    walk = _Walk(program, replica, computer)
-    with marking(walk), _kept_open(computer.spark), _arguments(str(program.path)):
-        runpy.run_path(str(program.path), run_name="__main__")
-    walk.check_end()
-    return replica.finish()
+
+class _StaleError(BaseException):
+    """The program has gone on from something that is not so. It must not catch this itself."""
 
 
 class _Walk:
@@ -38,27 +48,50 @@ class _Walk:
         self._program = program
         self._replica = replica
         self._computer = computer
-        self._marked: list[str] = []
+        self._passed: dict[str, list[bytes]] = {}
+        """The digests of what the program was given of each boundary."""
 
     def mark(self, df: DataFrame, name: str) -> DataFrame:
         boundaries = self._program.boundaries
-        if name in self._marked or name not in boundaries:
+        if name in self._passed or name not in boundaries:
             raise InvalidArgumentError(
                 f"{self._program.path}: boundary {name!r} is marked twice or was not announced; "
                 f"mark each of these once: {', '.join(boundaries)}"
             )
-        self._check_none_left_out(boundaries[: boundaries.index(name)])
+        self._check_all_passed(boundaries[: boundaries.index(name)])
         self._computer.define(name, lambda _: df)
-        self._marked.append(name)
-        standing = self._replica.reach(name, self._marked)
-        return self._computer.open(name, self._replica.inputs_of(name, standing))
 
-    def check_end(self) -> None:
-        self._check_none_left_out(self._program.boundaries)
+        def is_enough(standing: Standing) -> bool:
+            self._check_fresh(standing)
+            return self._replica.may_pass(name, standing)
 
-    def _check_none_left_out(self, before: tuple[str, ...]) -> None:
-        for name in before:
-            if name not in self._marked:
+        standing = self._replica.work([name], is_enough)
+        inputs = self._replica.inputs_of(name, standing)
+        self._passed[name] = [each.digest for each in inputs]
+        return self._computer.open(name, inputs)
+
+    def finish(self) -> Standing:
+        """The program has come to its end: wait until the job is done."""
+        self._check_all_passed(self._program.boundaries)
+
+        def is_enough(standing: Standing) -> bool:
+            is_done = standing.state is JobState.DONE
+            if not is_done:
+                self._check_fresh(standing)
+            return is_done
+
+        return self._replica.work([], is_enough)
+
+    def _check_fresh(self, standing: Standing) -> None:
+        for name, digests in self._passed.items():
+            if not self._replica.may_pass(name, standing) or digests != [
+                each.digest for each in self._replica.inputs_of(name, standing)
+            ]:
+                raise _StaleError
+
+    def _check_all_passed(self, boundaries: tuple[str, ...]) -> None:
+        for name in boundaries:
+            if name not in self._passed:
                 raise InvalidArgumentError(
                     f"{self._program.path}: boundary {name!r} was passed by; mark all boundaries, "
                     "in the order in which they stand in the file, whatever the data"
@@ -67,7 +100,7 @@ class _Walk:
 
 @contextmanager
 def _kept_open(spark: SparkSession) -> Iterator[None]:
-    """Programs stop their session in the end; it is still needed if a stage is computed again."""
+    """Programs stop their session in the end; it is still needed if they begin again."""
     stop = spark.stop
     spark.stop = lambda: None  # type: ignore[method-assign]
     try:

@@ -1,8 +1,8 @@
-"""DataFrames over slices. What a DataFrame reads is looked up anew for each query.
+"""DataFrames over slices.
 
-So a program keeps its DataFrame while the slices behind it change from a replica's own to those
-that were agreed upon. Spark's tasks check every piece before they give it out, tell of copies that
-are not what they should be, and read on in the next one.
+Spark's tasks check every piece before they give it out, tell of copies that are not what they
+should be, and read on in the next one. How large a slice is they do not know, so that Spark does
+not take it for small and send it to all executors.
 """
 
 from __future__ import annotations
@@ -49,11 +49,8 @@ class Binding:
 
     def save(self, path: Path) -> None:
         """It may hold a key: nobody else can read it."""
-        part = path.with_suffix(".part")
-        part.unlink(missing_ok=True)
-        part.touch(mode=0o600, exist_ok=False)
-        part.write_bytes(pickle.dumps(self))
-        part.rename(path)
+        path.touch(mode=0o600, exist_ok=False)
+        path.write_bytes(pickle.dumps(self))
 
     @staticmethod
     def load(path: Path) -> Binding:
@@ -86,7 +83,7 @@ class Binding:
 
 
 def open_slices(spark: SparkSession, path: Path) -> DataFrame:
-    """What the binding binds that is saved there when a query runs. Its columns never change."""
+    """The rows that the binding binds that is saved there. It must stay as it is."""
     spark.dataSource.register(SliceSource)
     schema = Binding.load(path).schema()
     return spark.read.format(_FORMAT).schema(schema).option("binding", str(path)).load()

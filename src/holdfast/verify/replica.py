@@ -71,12 +71,8 @@ class Replica:
         """Compute until the job is done. Raises JobFailedError if it fails."""
         return self.work(self._plan.stages, lambda standing: standing.state is JobState.DONE)
 
-    def reach(self, stage: str, known: Container[str]) -> Standing:
-        """Compute until a program may go on behind this boundary; `known` are those that it has
-        come to."""
-        return self.work(known, lambda standing: self._is_passable(stage, standing))
-
-    def work(self, known: Container[str], is_enough: Callable[[Standing], bool]) -> Standing:
+    def work(self, stages: Container[str], is_enough: Callable[[Standing], bool]) -> Standing:
+        """Compute of these stages what is to be computed, until it is enough."""
         while True:
             standing = self._verifiers.consult()
             if standing.state is JobState.FAILED:
@@ -84,22 +80,23 @@ class Replica:
             if is_enough(standing):
                 return standing
             steps = next_steps(self._plan, self._mode, self._number, standing, self._computed)
-            step = next((each for each in steps if each.stage in known), None)
+            step = next((each for each in steps if each.stage in stages), None)
             if step is None:
                 self._verifiers.wait(standing)
             else:
                 self._compute(step)
 
-    def inputs_of(self, stage: str, standing: Standing) -> tuple[Input, ...]:
-        """Where it reads a stage that it could `reach`."""
-        return inputs_of(self._plan, self._number, standing, self._computed, stage)
-
-    def _is_passable(self, stage: str, standing: Standing) -> bool:
+    def may_pass(self, stage: str, standing: Standing) -> bool:
+        """Whether what follows a stage may look at what it gave, agreed upon or not."""
         verdict = standing.verdicts[stage]
         if verdict.is_ok:
             return True
         done = self._computed.get(stage)
         return self._mode is not Mode.BLOCKING and done is not None and done.run == verdict.run
+
+    def inputs_of(self, stage: str, standing: Standing) -> tuple[Input, ...]:
+        """Where it reads a stage that `may_pass`."""
+        return inputs_of(self._plan, self._number, standing, self._computed, stage)
 
     def _compute(self, step: Compute) -> None:
         self._trace.starts(step)

@@ -63,6 +63,7 @@ class Making:
     replica: int
     storage: Path
     reporter: Reporter
+    """Of the tasks."""
 
     @property
     def folder(self) -> PurePosixPath:
@@ -85,10 +86,12 @@ class Making:
         )
 
 
-def make_slices(df: DataFrame, slices: int, making: Making) -> tuple[Agreed, ...]:
+def make_slices(
+    df: DataFrame, slices: int, making: Making, reporter: Reporter
+) -> tuple[Agreed, ...]:
     """Compute what a stage gives, write it and report it; its slices in order.
 
-    Tasks report as soon as they can. What they could not bring is reported from here in the end,
+    Tasks report as soon as they can. What they could not bring goes through `reporter` in the end,
     and raises if it cannot be brought either.
     """
     schema = canonical_schema(making.stage, df)
@@ -113,7 +116,7 @@ def make_slices(df: DataFrame, slices: int, making: Making) -> tuple[Agreed, ...
         made |= {row.slice: row for row in _make_empty(df, making, schema, missing).collect()}
     for row in made.values():
         if not row.told:
-            making.reporter.report(making.report_of(row))
+            reporter.report(making.report_of(row))
     return tuple(_own(made[number], making.replica) for number in range(slices))
 
 

@@ -100,7 +100,7 @@ def _sorts(plan: Any) -> bool:
 def _in(expression: Any, is_sorted: bool) -> Iterator[Suspect]:
     """Of an expression and those in it. `is_sorted`: whether it is sorted by what holds it."""
     kind = expression.getClass().getSimpleName()
-    name = expression.prettyName()
+    name = expression.prettyName().lower()
     if kind in _CLOCKS or kind.startswith("Current"):
         yield Suspect(name, "take job_time()")
     elif kind in _PLACES:
