@@ -20,6 +20,7 @@ from typing import Any, Self
 
 from holdfast.errors import HoldfastError, InvalidArgumentError
 from holdfast.parties.places import security_of
+from holdfast.parties.process import SUPERVISOR
 from holdfast.parties.whole_files import write_whole
 from holdfast.prometheus import LOOPBACK
 from holdfast.topology import Party, PartyKind, Topology
@@ -78,7 +79,7 @@ class Keeper:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env={**os.environ, **self.environment},
+                env={**os.environ, **self.environment, SUPERVISOR: str(os.getpid())},
                 # Ctrl-C is for the supervisor: it ends them in order.
                 start_new_session=True,
             )

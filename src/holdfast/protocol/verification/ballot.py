@@ -1,0 +1,112 @@
+"""The votes on one slice, or on one chunk of it: who reported what, and what was agreed upon."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import NamedTuple
+
+from holdfast.protocol.verification.reports import Report, Run
+from holdfast.protocol.verification.verdicts import Agreed, Holder
+
+__all__ = ["MAX_WORDS", "Ballot", "Said", "Taken", "rank", "said_in"]
+
+MAX_WORDS = 64
+"""Reports of one replica on one slice that are kept. An honest one computes a stage again for each
+run, and whenever a parent's slice turns out other than it thought."""
+
+
+class Said(NamedTuple):
+    """What is voted on."""
+
+    digest: bytes
+    rows: int
+
+
+class Taken(Enum):
+    """What became of a report."""
+
+    NEW = auto()
+    KNOWN = auto()
+    CONTRADICTS = auto()
+    """It says something else than an earlier one of the same replica, run and basis."""
+    TOO_MANY = auto()
+
+
+@dataclass(slots=True)
+class Ballot:
+    """What was agreed upon stays so; its copies may get lost."""
+
+    agreed: Said | None = None
+    holders: dict[int, Report] = field(default_factory=dict)
+    """Whose copies may be read."""
+    accusers: dict[int, set[int]] = field(default_factory=dict)
+    """Who says of a holder that its copy is broken."""
+    void: set[tuple[int, Run]] = field(default_factory=set)
+    """Replicas whose votes in a run count for nothing."""
+    reports: dict[int, dict[tuple[Run, bytes], Report]] = field(default_factory=dict)
+    """By replica, then by run and basis."""
+
+    def take(self, report: Report) -> Taken:
+        words = self.reports.setdefault(report.replica, {})
+        known = words.get((report.run, report.basis))
+        if known is not None:
+            return Taken.KNOWN if said_in(known) == said_in(report) else Taken.CONTRADICTS
+        if len(words) >= MAX_WORDS:
+            return Taken.TOO_MANY
+        words[report.run, report.basis] = report
+        return Taken.NEW
+
+    def votes(self, run: Run, basis: bytes) -> dict[int, Report]:
+        """Those that count in a run: computed from what its parents were agreed to be."""
+        return {
+            replica: words[run, basis]
+            for replica, words in self.reports.items()
+            if (run, basis) in words and (replica, run) not in self.void
+        }
+
+    def reporters(self, run: Run) -> set[int]:
+        """Who has reported in a run, on whatever basis."""
+        return {
+            replica
+            for replica, words in self.reports.items()
+            if any(run == each for each, _ in words)
+        }
+
+    def voided(self, run: Run) -> set[int]:
+        return {replica for replica, each in self.void if each == run}
+
+    def settle(self, agreed: Said) -> None:
+        self.agreed = agreed
+
+    def hold(self, report: Report) -> None:
+        self.holders.setdefault(report.replica, report)
+
+    def verdict(self) -> Agreed | None:
+        """None unless it is agreed upon and somebody holds it."""
+        if self.agreed is None or not self.holders:
+            return None
+        holders = [
+            Holder(replica, report.host, report.path) for replica, report in self.holders.items()
+        ]
+        return Agreed(self.agreed.digest, self.agreed.rows, tuple(holders))
+
+    def forget(self) -> None:
+        """Nothing is agreed upon any more; the reports stay."""
+        self.agreed = None
+        self.holders.clear()
+        self.accusers.clear()
+
+
+def said_in(report: Report) -> Said:
+    return Said(report.digest, report.rows)
+
+
+def rank(votes: dict[int, Report]) -> list[tuple[Said, list[int]]]:
+    """What was said and by whom, most first; as many in the order of the first vote."""
+    counts = Counter(map(said_in, votes.values()))
+    return [
+        (said, sorted(replica for replica, report in votes.items() if said_in(report) == said))
+        for said, _ in counts.most_common()
+    ]
