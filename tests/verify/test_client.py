@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import pickle
 import socket
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ import pytest
 from holdfast.protocol.verification import JobState, Run, basis_of
 from holdfast.verify.client import Verifiers
 from holdfast.verify.server import VerifierServer
-from holdfast.wire import RefusedError, UnreachableError
+from holdfast.wire import RefusedError, UnreachableError, act
 from tests.verify.charters import charter, digest, report, reports_of_a_stage, witness
 from tests.wire.parties import no_threads_left
 
@@ -47,6 +48,7 @@ def test_a_job_from_start_to_end(tmp_path: Path) -> None:
         with Verifiers(PLAN, 3, [address]) as verifiers:
             assert verifiers.consult().state is JobState.RUNNING
             witness(1, address).start("host1")
+            assert json.loads(act(address, None, "status"))["started"] == {"1": "host1"}
             run_stages([address])
             standing = verifiers.consult()
             assert standing.state is JobState.DONE

@@ -41,11 +41,12 @@ def test_a_verifier_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
         first, *others = reports_of_a_stage("xxx")
         witness(1, address).report(first)
         verifier.kill()
-        speaking = Thread(
-            target=lambda: [
-                witness(each.replica, address, timeout=60).report(each) for each in others
-            ]
-        )
+
+        def speak() -> None:
+            for each in others:
+                witness(each.replica, address, timeout=60).report(each)
+
+        speaking = Thread(target=speak)
         speaking.start()
         verifier.start()
         speaking.join(60)

@@ -69,6 +69,11 @@ class Register:
     def standing(self) -> Standing:
         return self._verifier.standing()
 
+    @property
+    def started(self) -> dict[int, str]:
+        """The hosts of the replicas that have said that they start."""
+        return dict(self._verifier.started)
+
     def chunk(self, stage: str, number: int, seq: int) -> Agreed | None:
         return self._verifier.chunk(stage, number, seq)
 

@@ -129,11 +129,13 @@ class VerifierServer:
         with self._change:
             standing = self._register.standing()
             counts = dict(self._register.counts)
+            started = self._register.started
         return json.dumps(
             {
                 "job": self._register.charter.job,
                 "state": standing.state,
                 "failure": standing.failure,
+                "started": started,
                 "stages": {
                     name: {"state": verdict.state, "run": str(verdict.run)}
                     for name, verdict in standing.verdicts.items()
