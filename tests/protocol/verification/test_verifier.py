@@ -270,10 +270,12 @@ def test_one_accuser_may_lie_two_do_not() -> None:
     judge = verifier(plan=ONE)
     tell(judge, "a", "xxx")
     judge.broken("a", 0, 1, 4, 0.0)
-    assert judge.findings == ()
     judge.broken("a", 0, 1, 4, 0.0)
     assert judge.findings == ()
+    (doubt,) = judge.standing().doubts
+    assert (doubt.stage, doubt.slice, doubt.holder.replica) == ("a", 0, 1)
     judge.broken("a", 0, 1, 3, 0.0)
+    assert judge.standing().doubts == ()
     assert kinds(judge) == [(Kind.BROKEN_DATA, 1)]
     assert [each.replica for each in judge.verdict("a").slices[0].holders] == [2, 3]
 
@@ -284,6 +286,21 @@ def test_the_coordinator_is_believed_and_so_is_the_maker(accuser: int) -> None:
     tell(judge, "a", "xxx")
     judge.broken("a", 0, 2, accuser, 0.0)
     assert kinds(judge) == [(Kind.BROKEN_DATA, 2)]
+
+
+def test_a_new_copy_is_judged_anew() -> None:
+    judge = verifier(plan=ONE)
+    tell(judge, "a", "xxx")
+    judge.broken("a", 0, 4, 1, 0.0)
+    judge.report(report("a", 4, "x"), 0.0)
+    assert judge.standing().doubts == (), "nobody held it when it was accused"
+    for maker in (1, 2, 3, 4):
+        judge.broken("a", 0, maker, COORDINATOR, 0.0)
+    assert not judge.verdict("a").slices
+    judge.report(report("a", 1, "x", run=RUN1), 0.0)
+    assert set(judge.verdict("a").slices) == {0}
+    judge.broken("a", 0, 1, COORDINATOR, 0.0)
+    assert judge.verdict("a").run == Run(0, 2)
 
 
 def test_when_all_copies_are_lost_any_new_one_will_do() -> None:

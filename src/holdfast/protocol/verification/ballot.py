@@ -83,14 +83,25 @@ class Ballot:
     def hold(self, report: Report) -> None:
         self.holders.setdefault(report.replica, report)
 
+    def lose(self, replica: int) -> None:
+        self.holders.pop(replica, None)
+        self.accusers.pop(replica, None)
+
+    @property
+    def doubtful(self) -> list[Holder]:
+        """Holders of whom somebody says that their copy is broken."""
+        return [self._holder(each) for each in self.accusers if each in self.holders]
+
     def verdict(self) -> Agreed | None:
         """None unless it is agreed upon and somebody holds it."""
         if self.agreed is None or not self.holders:
             return None
-        holders = [
-            Holder(replica, report.host, report.path) for replica, report in self.holders.items()
-        ]
-        return Agreed(self.agreed.digest, self.agreed.rows, tuple(holders))
+        holders = tuple(map(self._holder, self.holders))
+        return Agreed(self.agreed.digest, self.agreed.rows, holders)
+
+    def _holder(self, replica: int) -> Holder:
+        report = self.holders[replica]
+        return Holder(replica, report.host, report.path)
 
     def forget(self) -> None:
         """Nothing is agreed upon any more; the reports stay."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from holdfast.protocol.verification.ballot import Ballot, Said, rank
 from holdfast.protocol.verification.reports import Report, Run
-from holdfast.protocol.verification.verdicts import Agreed, StageState, Verdict
+from holdfast.protocol.verification.verdicts import Agreed, Doubt, StageState, Verdict
 
 __all__ = ["StageVotes", "name_replicas"]
 
@@ -81,7 +81,7 @@ class StageVotes:
     def lose(self, number: int, replica: int) -> None:
         """A copy that must not be read any more."""
         ballot = self.ballots[number]
-        ballot.holders.pop(replica, None)
+        ballot.lose(replica)
         if not ballot.holders:
             self.open.add(number)
 
@@ -107,6 +107,11 @@ class StageVotes:
             StageState.OK if self.is_ok else StageState.OPEN,
             {number: agreed for number, agreed in found.items() if agreed is not None},
         )
+
+    def doubts(self) -> Iterator[Doubt]:
+        for number, ballot in enumerate(self.ballots):
+            for holder in ballot.doubtful:
+                yield Doubt(self.name, number, holder)
 
     def describe(self, number: int, replicas: range) -> str:
         """Who said what of a slice, in words."""

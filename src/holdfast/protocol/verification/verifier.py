@@ -130,7 +130,8 @@ class Verifier:
         if accuser != COORDINATOR:
             self._check_replica(accuser)
         ballot = stage.ballots[number]
-        if self.state is JobState.FAILED or maker not in ballot.holders:
+        is_known = accuser in ballot.accusers.get(maker, ())
+        if is_known or maker not in ballot.holders or self.state is JobState.FAILED:
             return
         self._note_news(now)
         accusers = ballot.accusers.setdefault(maker, set())
@@ -189,7 +190,8 @@ class Verifier:
     def standing(self) -> Standing:
         if self._said is None or self._said[0] != self.version:
             verdicts = {name: stage.verdict() for name, stage in self._stages.items()}
-            standing = Standing(self.state, verdicts, self.findings, self.failure)
+            doubts = tuple(each for stage in self._stages.values() for each in stage.doubts())
+            standing = Standing(self.state, verdicts, self.findings, self.failure, doubts)
             self._said = self.version, standing
         return self._said[1]
 

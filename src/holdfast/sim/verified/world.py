@@ -326,6 +326,10 @@ class JobWorld:
 
     def _coordinate(self, pause: float) -> None:
         standing = self._consult(COORDINATOR)
+        for doubt in standing.doubts:
+            agreed = standing.verdicts[doubt.stage].slices.get(doubt.slice)
+            if agreed and self._storage.get(doubt.holder.path) != agreed.digest:
+                self._all("broken", doubt.stage, doubt.slice, doubt.holder.replica, COORDINATOR)
         if standing.state is JobState.FAILED:
             self.failure = standing.failure
             self._over = True
