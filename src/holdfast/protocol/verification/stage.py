@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from holdfast.protocol.verification.ballot import Ballot, Said, rank
+from holdfast.protocol.verification.ballot import Ballot, Said, Votes, rank
 from holdfast.protocol.verification.reports import Report, Run
 from holdfast.protocol.verification.verdicts import Agreed, Doubt, StageState, Verdict
 
@@ -54,7 +54,7 @@ class StageVotes:
         ballot = self._chunks.get((number, seq))
         return None if ballot is None else ballot.verdict()
 
-    def votes(self, number: int) -> dict[int, Report]:
+    def votes(self, number: int) -> Votes:
         """Those that count now."""
         if self.basis is None:
             return {}
@@ -116,15 +116,15 @@ class StageVotes:
     def describe(self, number: int, replicas: range) -> str:
         """Who said what of a slice, in words."""
         votes = self.votes(number)
-        void = self.ballots[number].voided(self.run)
+        away = self.ballots[number].away(self.run)
         parts = [
             f"{name_replicas(who)} {'says' if len(who) == 1 else 'agree on'} "
             f"{said.digest.hex()[:12]} ({said.rows} rows)"
             for said, who in rank(votes)
         ]
-        if void:
-            parts.append(f"{name_replicas(sorted(void))} cannot be believed")
-        silent = [each for each in replicas if each not in votes and each not in void]
+        if away:
+            parts.append(f"{name_replicas(away)} ran elsewhere than planned")
+        silent = [each for each in replicas if each not in votes and each not in away]
         if silent:
             parts.append(f"{name_replicas(silent)} said nothing of use")
         return f"slice {number}: {', '.join(parts)}"

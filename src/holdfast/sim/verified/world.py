@@ -80,6 +80,7 @@ class JobWorld:
         self._replicas = {number: _Replica(number) for number in job.quorum.numbers}
         self._takes = {stage: self.random.uniform(1, 5) for stage in job.plan.stages}
         self._over = False
+        self._passed_on: set[tuple[Any, ...]] = set()
         self._looked_at: dict[int, Standing] = {}
 
     @property
@@ -120,9 +121,19 @@ class JobWorld:
             self.refused += 1
             return
         self.calls[number].append((name, (*arguments, self.now)))
+        self._pass_on(number, name, *arguments)
         wake = verifier.next_wake
         if wake is not None:
             self._at(max(0.0, wake - self.now), lambda: self._wake(number))
+
+    def _pass_on(self, number: int, name: str, *arguments: Any) -> None:
+        """Verifiers tell each other what replicas have told them; bad ones do not."""
+        if name in ("report", "broken") and number not in self.job.bad_verifiers:
+            for other in range(len(self.verifiers)):
+                if (other, name, arguments) not in self._passed_on:
+                    self._passed_on.add((other, name, arguments))
+                    delay = self.random.uniform(0, 2)
+                    self._at(delay, partial(self._tell, other, name, *arguments))
 
     def _wake(self, number: int) -> None:
         wake = self.verifiers[number].next_wake
