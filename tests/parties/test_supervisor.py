@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from pathlib import Path
@@ -110,6 +111,47 @@ def test_the_commands_are_those_of_holdfast_node(tmp_path: Path) -> None:
         "clean/2": [*node, "clean/2", "--master", "local[1]"],
         "archive": [*node, "archive"],
     }
+
+
+def test_routes_and_environment_go_to_those_they_are_for(tmp_path: Path) -> None:
+    supervisor = Supervisor(
+        fleet(tmp_path),
+        tmp_path / "fleet.toml",
+        routes={"clean/1": {"readings": "127.0.0.1:9"}, "archive": {"clean/2": "127.0.0.1:10"}},
+        environment={"MOOD": "good"},
+    )
+    keepers = supervisor.keepers
+    assert list(keepers["clean/1"].command[-2:]) == ["--route", "readings=127.0.0.1:9"]
+    assert list(keepers["archive"].command[-2:]) == ["--route", "clean/2=127.0.0.1:10"]
+    assert "--route" not in keepers["clean/2"].command
+    for keeper in keepers.values():
+        keeper.command = [sys.executable, "-c", "import os; print(os.environ.get('MOOD'))"]
+        keeper.look(0.0)
+        keeper.end(20)
+    said = {name: keeper.log.read_text() for name, keeper in keepers.items()}
+    expected = {"readings": "None", "clean/1": "good", "clean/2": "good", "archive": "None"}
+    assert said == {name: f"{word}\n" for name, word in expected.items()}
+
+
+def test_each_party_has_a_port_for_its_figures_wherever_it_runs(tmp_path: Path) -> None:
+    topology = fleet(tmp_path)
+    file = tmp_path / "fleet.toml"
+    supervisor = Supervisor(topology, file, (), ["--master", "local[1]"], metrics=9100)
+    assert {name: keeper.command[6:] for name, keeper in supervisor.keepers.items()} == {
+        "readings": ["--metrics", "9100"],
+        "clean/1": ["--master", "local[1]", "--metrics", "9101"],
+        "clean/2": ["--master", "local[1]", "--metrics", "9102"],
+        "archive": ["--metrics", "9103"],
+    }
+    Supervisor(topology, file, ["edge"], metrics=9100)
+    [found] = json.loads((topology.state_folder / "metrics.json").read_text())
+    assert found == {"targets": ["127.0.0.1:9102"], "labels": {"topology": "fleet"}}
+
+
+@pytest.mark.parametrize("first", [-1, 0, 65533, 10**6])
+def test_ports_that_there_are_not_are_refused(tmp_path: Path, first: int) -> None:
+    with pytest.raises(InvalidArgumentError, match=r"--metrics: 4 parties .* from 1 to 65532"):
+        Supervisor(fleet(tmp_path), tmp_path / "fleet.toml", metrics=first)
 
 
 def test_only_what_is_on_a_host_is_run(tmp_path: Path) -> None:

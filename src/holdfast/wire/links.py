@@ -18,16 +18,15 @@ import pyarrow.flight as fl
 
 from holdfast.protocol.messages import Message
 from holdfast.wire.addresses import Address, hang_up_client
-from holdfast.wire.client import act, connect, explain, fetch
+from holdfast.wire.client import connect, explain
 from holdfast.wire.codec import MAX_MESSAGE, decode
 from holdfast.wire.errors import WireError
-from holdfast.wire.frames import Assembly, Hello
+from holdfast.wire.frames import LINK, Assembly, Hello
 from holdfast.wire.outbox import Outbox
 from holdfast.wire.pulse import LOOKS, Pulse, check_times
 from holdfast.wire.security import OPEN, Security, check_address
-from holdfast.wire.server import LINK
 
-__all__ = ["Link", "act", "fetch"]
+__all__ = ["Link"]
 
 PAUSES = (0.0, 0.05, 0.1, 0.2, 0.4)
 """Seconds before the next attempt, by how many have failed in a row; the last one for all more."""
@@ -114,7 +113,7 @@ class Link:
             attempt += 1
             # One that was made and broken at once again counts as failed too.
             failures = 0 if connection.looks > LOOKS // 2 and connection.heard else failures + 1
-            if trouble != self.trouble and not self._closing.is_set():
+            if _gist(trouble) != _gist(self.trouble) and not self._closing.is_set():
                 logger.warning("%s: no link to %s: %s", self._me, self.to, trouble)
             self.trouble = trouble
 
@@ -140,6 +139,11 @@ class Link:
             self._receive(self.to, message)
         except Exception:
             logger.exception("%s: taking a message of %s failed", self._me, self.to)
+
+
+def _gist(trouble: str) -> str:
+    """Without what gRPC says in other words with every attempt."""
+    return trouble.partition("; last error:")[0]
 
 
 class _Connection:
@@ -228,7 +232,11 @@ class _Connection:
         except StopIteration:
             self._trouble = self._trouble or "the other side has ended it"
         except _BROKEN as error:
-            said = error if isinstance(error, WireError) else explain(link.address, error)
+            said = error
+            if isinstance(error, WireError):
+                link.refused += 1
+            else:
+                said = explain(link.address, error)
             self._trouble = self._trouble or str(said)
         finally:
             self._ended.set()
