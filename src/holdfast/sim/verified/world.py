@@ -75,6 +75,7 @@ class JobWorld:
         """What each verifier was told: its journal."""
         self.refused = 0
         self._storage: dict[str, bytes] = {}
+        self._hollow: set[str] = set()
         self._queue: list[tuple[float, int, Callable[[], None]]] = []
         self._number = count()
         self._replicas = {number: _Replica(number) for number in job.quorum.numbers}
@@ -246,6 +247,9 @@ class JobWorld:
             found = self._storage.get(holder.path)
             if found == each.digest:
                 return found
+            if holder.replica == replica.number and holder.path in self._hollow:
+                # A liar knows what it has hidden, and does not tell.
+                return each.digest
             self._send("broken", parent, number, holder.replica, replica.number)
         return None
 
@@ -257,8 +261,10 @@ class JobWorld:
             right = result_of(step.stage, number, basis)
             data = self._spoil(right, mine, replica.number)
             path = f"{replica.number}/{step.stage}/{step.run}/{number}-{next(self._number)}"
-            is_hollow = FaultKind.HOLLOW in mine
-            self._storage[path] = sha256(data).digest() if is_hollow else data
+            self._storage[path] = data
+            if FaultKind.HOLLOW in mine:
+                self._storage[path] = sha256(data).digest()
+                self._hollow.add(path)
             slices.append(Agreed(data, rows_of(data), (Holder(replica.number, host, path),)))
             report = Report(
                 "job",
