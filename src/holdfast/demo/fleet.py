@@ -21,7 +21,7 @@ from rich.console import Console
 import holdfast
 from holdfast import aggregates as agg
 from holdfast.spark.metrics import progress_line, watch
-from holdfast.spark.sessions import local_session
+from holdfast.spark.sessions import SHORT_LIVED, local_session
 
 __all__ = ["SIZE", "SLIDE", "Fleet", "run_fleet"]
 
@@ -92,7 +92,7 @@ def interruptible_session() -> Iterator[SparkSession]:
     root = logging.getLogger()
     root.addFilter(_is_no_interrupt)
     handler = signal.getsignal(signal.SIGINT)
-    spark = local_session("holdfast demo")
+    spark = local_session("holdfast demo", java=SHORT_LIVED)
     # pyspark's handler calls the JVM from within the call that it interrupts.
     signal.signal(signal.SIGINT, handler)
     try:
@@ -103,7 +103,9 @@ def interruptible_session() -> Iterator[SparkSession]:
 
 
 def _is_no_interrupt(record: logging.LogRecord) -> bool:
-    return "KeyboardInterrupt" not in record.getMessage()
+    # The second is what py4j says when it closes what an interrupt has left half said.
+    said = ("KeyboardInterrupt", "Exception while sending command")
+    return not any(each in record.getMessage() for each in said)
 
 
 def simulate(spark: SparkSession, folder: Path, sensors: int, minutes: int) -> DataFrame:
