@@ -69,6 +69,7 @@ def _no_fleet(monkeypatch) -> None:
     )
     monkeypatch.setattr(show, "run_fleet", lambda *_: fleet)
     monkeypatch.setattr(show, "draw_sensors", lambda *_: [])
+    monkeypatch.setattr(show, "draw_failure", lambda *_: [])
     monkeypatch.setattr(show, "survive_kills", lambda *_: Crash(1, 10, 0, different=0))
 
 
