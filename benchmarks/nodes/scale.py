@@ -1,0 +1,49 @@
+"""How large the part is: in full, shorter, or as small as it gets."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Final
+
+from benchmarks.nodes.backlog import Backlog
+
+__all__ = ["FULL", "QUICK", "SMOKE", "Scale", "chosen_scale"]
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Times are in seconds."""
+
+    backlog: Backlog
+    warm_batches: int = 3
+    rounds: int = 3
+    chains: tuple[int, ...] = (1, 2, 3)
+    """Stages in a row, of which each is a hop."""
+    warm: float = 15
+    watched: float = 40
+    """For how long new rows are watched."""
+    outages: tuple[float, ...] = (1, 2, 4, 8)
+    """In times of `max_delay`."""
+    idle: float = 30
+
+
+BACKLOG: Final = Backlog(batches=8, rows_per_bucket=16_384)
+FULL: Final = Scale(BACKLOG)
+QUICK: Final = Scale(BACKLOG, rounds=2, chains=(1, 2), warm=8, watched=15, outages=(2, 8), idle=15)
+"""About five minutes."""
+SMOKE: Final = Scale(
+    Backlog(batches=3, rows_per_bucket=128),
+    warm_batches=1,
+    rounds=1,
+    chains=(1,),
+    warm=1,
+    watched=4,
+    outages=(2,),
+    idle=4,
+)
+
+
+def chosen_scale() -> Scale:
+    """`HOLDFAST_BENCH=quick` and `=smoke` ask for smaller ones."""
+    return {"quick": QUICK, "smoke": SMOKE}.get(os.environ.get("HOLDFAST_BENCH", ""), FULL)
