@@ -4,10 +4,11 @@ from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from holdfast.spark.stages.entries import Order
-from holdfast.spark.stages.results import results_in
+from holdfast.spark.stages.results import PLACES, results_in
 from holdfast.spark.stages.rows import AT, AT_ARROW, BODY, ROWS
 from holdfast.spark.stages.states import split_state
 from holdfast.wire.chunks import Chunk
@@ -21,10 +22,10 @@ GIVEN = pa.schema(
 )
 
 
-def _row(entry: int, stime: int, which: int, place: int, part: int = 0) -> dict[str, object]:
+def _row(entry: int, stime: int, which: int, place: int) -> dict[str, object]:
     at = {"entry": entry, "order": ROWS, "shard": -1, "input": which, "bucket": stime // SIZE}
-    name = f"{entry} {stime} {which} {place} {part}"
-    return {AT: at | {"place": place, "part": part}, BODY: None, "stime": stime, "name": name}
+    name = f"{entry} {stime} {which} {place}"
+    return {AT: at | {"place": place}, BODY: None, "stime": stime, "name": name}
 
 
 def _order(
@@ -49,10 +50,9 @@ def _names(chunks: tuple[tuple[int, Chunk], ...]) -> dict[int, list[str]]:
 def test_rows_come_in_one_order_however_they_came(seed: int) -> None:
     rng = np.random.default_rng(seed)
     keys = [
-        (entry, int(rng.integers(0, 400)), int(rng.integers(0, 2)), place, part)
+        (entry, int(rng.integers(0, 400)), int(rng.integers(0, 2)), place)
         for entry in (3, 4, 7)
         for place in range(int(rng.integers(0, 40)))
-        for part in range(2)
     ]
     rows = [_row(*key) for key in keys]
     rows += [_order(entry, Order.WORK, shard) for entry in (3, 4, 5, 7) for shard in (0, 1)]
@@ -74,6 +74,19 @@ def test_rows_that_come_in_order_give_the_same_chunks_as_rows_that_do_not() -> N
     [backwards] = results_in(_table([*orders, *rows[::-1]], 4), SCHEMA, SIZE)
     assert straight == backwards
     assert [bucket for bucket, _ in straight.chunks] == [0, 1, 2, 3, 4]
+
+
+def test_where_rows_come_from_may_be_in_columns_of_its_own() -> None:
+    rows = [_row(1, 10 * place, place % 2, place) for place in range(50)]
+    table = _table([*rows, _order(1, Order.WORK), _order(2, Order.COPY, 5, b"state")])
+    at = table[AT].combine_chunks()
+    places = {name: at.field(name) for name in PLACES}
+    places["input"] = pc.coalesce(places["input"], at.field("shard"))
+    flat = pa.table([*places.values(), *table.columns[1:]], [*PLACES, *table.column_names[1:]])
+    assert list(results_in(flat, SCHEMA, SIZE)) == list(results_in(table, SCHEMA, SIZE))
+    [work, copy] = results_in(flat.drop_columns([BODY]), SCHEMA, SIZE)
+    assert len(work.chunks) == 5
+    assert split_state(copy.state) == {}
 
 
 def test_entries_without_rows_give_results_too() -> None:

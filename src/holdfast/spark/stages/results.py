@@ -9,19 +9,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from holdfast.spark.stages.entries import Order
-from holdfast.spark.stages.rows import AT, BODY, HIDDEN, ROWS
+from holdfast.spark.stages.rows import AT, BODY, ROWS
 from holdfast.spark.stages.states import join_states
 from holdfast.tuples import STIME
 from holdfast.wire.chunks import Chunk
 
-__all__ = ["Result", "results_in"]
+__all__ = ["PLACES", "Result", "results_in"]
+
+PLACES: Final = ("entry", "order", "input", "place")
+"""What is needed here of where rows come from. For an order, `input` is the shard."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,17 +40,34 @@ class Result:
 
 
 def results_in(table: pa.Table, schema: pa.Schema, size: int) -> Iterator[Result]:
-    """The results of all entries in a batch. `schema`: of the stream; `size`: of a bucket."""
-    at = table[AT].combine_chunks()
-    is_row = at.field("order").to_numpy() == ROWS
-    orders = table.filter(pa.array(~is_row)).select(HIDDEN)
-    rows = _Rows.of(table if is_row.all() else _picked(table, is_row), schema)
-    numbers = pc.struct_field(orders[AT], "entry").to_numpy()
+    """The results of all entries in a batch. `schema`: of the stream; `size`: of a bucket.
+
+    Its columns are `_at`, or those of `PLACES`, then `_body` if there is a state that it could be
+    of, then those of the stream."""
+    at = _places(table)
+    is_row = at["order"].to_numpy() == ROWS
+    orders = at.append_column(BODY, _bodies(table)).filter(pa.array(~is_row))
+    own = table.select(range(table.num_columns - len(schema), table.num_columns))
+    rows = _Rows.of(_picked(at, is_row), _picked(own, is_row).cast(schema))
+    numbers = orders["entry"].to_numpy()
     for entry in np.unique(numbers).tolist():
         here = orders.filter(pa.array(numbers == entry))
-        order = Order(here[AT][0]["order"].as_py())
+        order = Order(here["order"][0].as_py())
         state = _copies(here) if order is Order.COPY else b""
         yield Result(entry, order, tuple(rows.chunks_of(entry, size)), state)
+
+
+def _places(table: pa.Table) -> pa.Table:
+    if AT not in table.column_names:
+        return table.select(range(len(PLACES))).rename_columns(PLACES)
+    at = table[AT].combine_chunks()
+    columns = {name: at.field(name) for name in PLACES}
+    columns["input"] = pc.coalesce(columns["input"], at.field("shard"))
+    return pa.table(columns)
+
+
+def _bodies(table: pa.Table) -> pa.ChunkedArray | pa.Array:
+    return table[BODY] if BODY in table.column_names else pa.nulls(len(table), pa.binary())
 
 
 def _picked(table: pa.Table, wanted: np.ndarray[Any, Any]) -> pa.Table:
@@ -60,9 +80,8 @@ def _picked(table: pa.Table, wanted: np.ndarray[Any, Any]) -> pa.Table:
 
 
 def _copies(orders: pa.Table) -> bytes:
-    shards = pc.struct_field(orders[AT], "shard").to_pylist()
-    states = dict(zip(shards, orders[BODY].to_pylist(), strict=True))
-    return join_states({shard: copy for shard, copy in states.items() if copy is not None})
+    states = zip(orders["input"].to_pylist(), orders[BODY].to_pylist(), strict=True)
+    return join_states({shard: copy for shard, copy in states if copy is not None})
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,16 +94,13 @@ class _Rows:
     times: np.ndarray[Any, Any]
 
     @classmethod
-    def of(cls, table: pa.Table, schema: pa.Schema) -> _Rows:
-        own = table.drop_columns(list(HIDDEN)).cast(schema)
-        at = table[AT].combine_chunks()
-        fields = {name: at.field(name).to_numpy() for name in ("entry", "input", "place", "part")}
-        times = own[STIME].cast(pa.int64()).to_numpy()
-        keys = [fields["entry"], times, fields["input"], fields["place"], fields["part"]]
+    def of(cls, at: pa.Table, own: pa.Table) -> _Rows:
+        entries, times = at["entry"].to_numpy(), own[STIME].cast(pa.int64()).to_numpy()
+        keys = [entries, times, at["input"].to_numpy(), at["place"].to_numpy()]
         if _is_sorted(keys):
-            return cls(own, fields["entry"], times)
+            return cls(own, entries, times)
         order = np.lexsort(keys[::-1])
-        return cls(own.take(pa.array(order)), fields["entry"][order], times[order])
+        return cls(own.take(pa.array(order)), entries[order], times[order])
 
     def chunks_of(self, entry: int, size: int) -> Iterator[tuple[int, Chunk]]:
         """What an entry gives, bucket by bucket."""
