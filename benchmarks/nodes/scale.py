@@ -16,7 +16,9 @@ class Scale:
     """Times are in seconds."""
 
     backlog: Backlog
-    warm_batches: int = 3
+    warm_batches: int = 2
+    """At the start of a run, which are not measured."""
+    warm_rounds: int = 1
     rounds: int = 3
     chains: tuple[int, ...] = (1, 2, 3)
     """Stages in a row, of which each is a hop."""
@@ -28,13 +30,14 @@ class Scale:
     idle: float = 30
 
 
-BACKLOG: Final = Backlog(batches=8, rows_per_bucket=16_384)
+BACKLOG: Final = Backlog(batches=7, rows_per_bucket=16_384)
 FULL: Final = Scale(BACKLOG)
-QUICK: Final = Scale(BACKLOG, rounds=2, chains=(1, 2), warm=8, watched=15, outages=(2, 8), idle=15)
+QUICK: Final = Scale(BACKLOG, rounds=1, chains=(1, 2), warm=8, watched=15, outages=(2, 8), idle=15)
 """About five minutes."""
 SMOKE: Final = Scale(
     Backlog(batches=3, rows_per_bucket=128),
     warm_batches=1,
+    warm_rounds=0,
     rounds=1,
     chains=(1,),
     warm=1,
