@@ -60,9 +60,10 @@ def per_hop(chains: Sequence[Hops]) -> list[tuple[float, float]]:
     return [(more.median - less.median, more.p99 - less.p99) for less, more in pairwise(chains)]
 
 
-def report_hops(report: Report, scale: Scale) -> None:
-    chains = []
-    for chain in scale.chains:
+def report_hops(report: Report, scale: Scale, one: Hops) -> None:
+    """`one`: one stage of one replica, which longer chains and more replicas are compared with."""
+    chains = [one]
+    for chain in scale.longer:
         report.progress(f"a chain of {chain}, one replica each")
         with running(chain=chain, replicas=1, warm=scale.warm) as deployment:
             chains.append(watch(deployment, chain, 1, scale.watched))

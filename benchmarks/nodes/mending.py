@@ -1,26 +1,20 @@
 """How long it takes after a failure until all is corrected, and what a replica with nothing to do
-uses. One deployment serves for both."""
+uses."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from benchmarks.nodes.processes import usage_of
-from benchmarks.nodes.scale import Scale
-from benchmarks.nodes.steady import (
-    BUCKET,
-    MAX_DELAY,
-    ROWS_PER_SECOND,
-    SteadyDeployment,
-    running,
-)
+from benchmarks.nodes.steady import BUCKET, MAX_DELAY, ROWS_PER_SECOND, SteadyDeployment
 from benchmarks.report import Report
 from harness.deployment import wait_for
 from harness.faults import broken
 from holdfast.tuples import Kind
 
-__all__ = ["Mended", "corrected_at", "report_mending"]
+__all__ = ["Mended", "report_idle", "report_mending"]
 
 PATIENCE = 120.0
 
@@ -38,31 +32,27 @@ class Mended:
     """Rows."""
 
 
-def report_mending(report: Report, scale: Scale) -> None:
+def report_mending(report: Report, deployment: SteadyDeployment, outages: Sequence[float]) -> None:
+    """`outages`: in times of `max_delay`."""
     rows = []
-    report.progress("one stage of one replica, to be cut off from a source")
-    with running(chain=1, replicas=1, warm=scale.warm) as deployment:
-        for times in scale.outages:
-            mended = mend(deployment, times * deployment.max_delay)
-            report.progress(
-                f"cut for {mended.failure:.0f} s: corrected after {mended.corrected_after:.2f} s"
-            )
-            rows.append(
-                [times, mended.failure, mended.corrected_after, mended.worst, mended.tentative]
-            )
-        report.table(
-            f"one source of three cut off, one stage, one replica, max_delay {MAX_DELAY}, buckets "
-            f"of {BUCKET}, {ROWS_PER_SECOND:,} rows/s",
-            [
-                "times max_delay",
-                "failure, s",
-                "corrected after, s",
-                "worst delay of something new, s",
-                "tentative rows",
-            ],
-            rows,
+    for times in outages:
+        mended = mend(deployment, times * deployment.max_delay)
+        report.progress(
+            f"cut for {mended.failure:.0f} s: corrected after {mended.corrected_after:.2f} s"
         )
-        report_idle(report, deployment, scale.idle)
+        rows.append([times, mended.failure, mended.corrected_after, mended.worst, mended.tentative])
+    report.table(
+        f"one source of three cut off, one stage, one replica, max_delay {MAX_DELAY}, buckets "
+        f"of {BUCKET}, {ROWS_PER_SECOND:,} rows/s",
+        [
+            "times max_delay",
+            "failure, s",
+            "corrected after, s",
+            "worst delay of something new, s",
+            "tentative rows",
+        ],
+        rows,
+    )
 
 
 def mend(deployment: SteadyDeployment, failure: float) -> Mended:

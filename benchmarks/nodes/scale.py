@@ -20,8 +20,8 @@ class Scale:
     """At the start of a run, which are not measured."""
     warm_rounds: int = 1
     rounds: int = 3
-    chains: tuple[int, ...] = (1, 2, 3)
-    """Stages in a row, of which each is a hop."""
+    longer: tuple[int, ...] = (2, 3)
+    """How many stages in a row, each of them a hop, beside the chain of one."""
     warm: float = 15
     watched: float = 40
     """For how long new rows are watched."""
@@ -30,16 +30,23 @@ class Scale:
     idle: float = 30
 
 
-BACKLOG: Final = Backlog(batches=7, rows_per_bucket=16_384)
-FULL: Final = Scale(BACKLOG)
-QUICK: Final = Scale(BACKLOG, rounds=1, chains=(1, 2), warm=8, watched=15, outages=(2, 8), idle=15)
+FULL: Final = Scale(Backlog(batches=7, rows_per_bucket=16_384))
+QUICK: Final = Scale(
+    Backlog(batches=5, rows_per_bucket=16_384),
+    rounds=1,
+    longer=(2,),
+    warm=8,
+    watched=15,
+    outages=(2, 8),
+    idle=15,
+)
 """About five minutes."""
 SMOKE: Final = Scale(
     Backlog(batches=3, rows_per_bucket=128),
     warm_batches=1,
     warm_rounds=0,
     rounds=1,
-    chains=(1,),
+    longer=(),
     warm=1,
     watched=4,
     outages=(2,),

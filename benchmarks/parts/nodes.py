@@ -6,10 +6,11 @@ processes use are those of this machine: with more replicas than cores they take
 
 from __future__ import annotations
 
-from benchmarks.nodes.hops import report_hops
-from benchmarks.nodes.mending import report_mending
+from benchmarks.nodes.hops import report_hops, watch
+from benchmarks.nodes.mending import report_idle, report_mending
 from benchmarks.nodes.rates import report_rates
 from benchmarks.nodes.scale import chosen_scale
+from benchmarks.nodes.steady import running
 from benchmarks.report import Report
 
 USES_SPARK = True
@@ -18,5 +19,9 @@ USES_SPARK = True
 def run(report: Report) -> None:
     scale = chosen_scale()
     report_rates(report, scale)
-    report_hops(report, scale)
-    report_mending(report, scale)
+    report.progress("one stage of one replica")
+    with running(chain=1, replicas=1, warm=scale.warm) as deployment:
+        one = watch(deployment, 1, 1, scale.watched)
+        report_mending(report, deployment, scale.outages)
+        report_idle(report, deployment, scale.idle)
+    report_hops(report, scale, one)
