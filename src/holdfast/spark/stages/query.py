@@ -31,6 +31,10 @@ from holdfast.wire.security import Security
 __all__ = ["Result", "StageQuery"]
 
 PARTITIONS: Final = "spark.sql.shuffle.partitions"
+BYTES: Final = "spark.sql.execution.arrow.maxBytesPerBatch"
+NO_LIMIT: Final = 2**31 - 1
+"""With any other one Spark calculates the size of a batch anew for every row that goes to Python.
+Batches are limited in rows anyway."""
 
 
 class StageQuery:
@@ -110,9 +114,12 @@ def _narrowed(df: DataFrame, *, stateful: bool) -> DataFrame:
 
 def _start(spark: SparkSession, shards: int, start: Callable[[], StreamingQuery]) -> StreamingQuery:
     """Start a query with a partition for each shard, whatever the session has for others."""
-    former = str(spark.conf.get(PARTITIONS))
-    spark.conf.set(PARTITIONS, str(shards))
+    wanted = {PARTITIONS: shards, BYTES: NO_LIMIT}
+    former = {setting: str(spark.conf.get(setting)) for setting in wanted}
+    for setting, value in wanted.items():
+        spark.conf.set(setting, str(value))
     try:
         return start()
     finally:
-        spark.conf.set(PARTITIONS, former)
+        for setting, before in former.items():
+            spark.conf.set(setting, before)
