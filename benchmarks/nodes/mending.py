@@ -83,7 +83,7 @@ def report_idle(report: Report, deployment: SteadyDeployment, seconds: float) ->
     name = deployment.replicas[0]
     wait_for("the last rows", lambda: _is_idle(deployment), PATIENCE)
     deployment.check()
-    pid = deployment.processes[name].pid
+    pid = deployment.processes[name].leader.pid
     before, begun = usage_of(pid), time.monotonic()
     time.sleep(seconds)
     after = usage_of(pid)

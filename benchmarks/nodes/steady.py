@@ -44,7 +44,7 @@ class SteadyDeployment(Deployment):
 
     @property
     def pids(self) -> list[int]:
-        return [process.pid for process in self.processes.values()]
+        return [process.leader.pid for process in self.processes.values()]
 
 
 @contextmanager
