@@ -38,8 +38,8 @@ EVERY_BUCKET = ["vote", "sample", "first"]
 
 
 def make(policy: str = "vote") -> VoteIntake:
-    silent = 1 if policy in ("first", "latest") else 3
-    return VoteIntake("s", GATES[policy], NAMES, size=SIZE, grace=GRACE, silent=silent)
+    quorum = 1 if policy in ("first", "latest") else 3
+    return VoteIntake("s", GATES[policy], NAMES, size=SIZE, grace=GRACE, quorum=quorum)
 
 
 def bucket(number: int, value: object = "right") -> Segment:

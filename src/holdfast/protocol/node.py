@@ -177,7 +177,7 @@ class Node:
         return max(state, self.state)
 
     def _best(self, stream: str) -> State:
-        best = best_state(self._states(stream))
+        best = self.intakes[stream].best(self._states(stream))
         if self.settings.beside and best is State.STABILIZATION:
             # It goes on showing previews.
             return State.UP_FAILURE
@@ -559,13 +559,13 @@ class Node:
             return
         for stream, intake in self.intakes.items():
             ends = self.monitor.ends(stream)
-            known = [
-                ends[name]
+            known = {
+                name: ends[name]
                 for name, state in self._states(stream).items()
                 if state is not State.FAILURE
-            ]
+            }
             behind = max(1, self.settings.lag) * self.gate.size
-            if not known or intake.position < max(known) - behind:
+            if not known or intake.position < intake.newest(known) - behind:
                 return
         self.is_lost = False
         for line in self.lines.values():
