@@ -169,6 +169,19 @@ def tail(
 
 
 @app.command()
+def readmit(
+    file: Annotated[Path, typer.Argument(help="A topology, as TOML.")],
+    party: Annotated[str, typer.Argument(help="STAGE/REPLICA that was found lying, as clean/1.")],
+) -> None:
+    """Let the votes of a replica count again that is in quarantine."""
+    from holdfast.parties.readmission import readmit as ask_all
+    from holdfast.topology import Topology
+
+    for line in ask_all(Topology.read(file), party):
+        print(line)
+
+
+@app.command()
 def demo(
     folder: Annotated[
         Path,

@@ -130,7 +130,7 @@ def test_with_retain_readers_do_without_what_is_older() -> None:
 
 def test_how_a_stage_is_run() -> None:
     given = topology({"heartbeat": "250ms", "missed": 5})
-    settings = settings_of(given, given.stages["clean"])
+    settings = settings_of(given, "clean")
     assert settings.size == SECOND // 2
     assert (settings.heartbeat, settings.missed) == (SECOND // 4, 5)
     assert settings.delays.max_delay == 4 * SECOND
@@ -143,13 +143,13 @@ def test_how_a_stage_is_run() -> None:
 
 def test_order_never_shows_anything_tentative() -> None:
     given = topology({"policy": "order", "max_delay": math.inf})
-    delays = settings_of(given, given.stages["clean"]).delays
+    delays = settings_of(given, "clean").delays
     assert (delays.max_delay, delays.headroom) == (math.inf, 0)
 
 
 def test_with_retain_the_oldest_corrections_are_given_up() -> None:
     given = topology({"retain": "1m"})
-    settings = settings_of(given, given.stages["clean"])
+    settings = settings_of(given, "clean")
     assert (settings.retain, settings.may_skip) == (60 * SECOND, True)
 
 
@@ -164,7 +164,7 @@ def test_whatever_the_topology_allows_a_node_takes(
         inputs=["readings"], replicas=["127.0.0.1:7101"], retain=retain, steps=steps, **delay
     )
     given = topology(stages={"clean": stage}, sinks={"table": Sink(stream="clean", sink=Console())})
-    settings = settings_of(given, stage)
+    settings = settings_of(given, "clean")
     Node(place_of(given, "clean/1"), settings, 0)
     if "max_delay" in delay:
         assert settings.may_skip

@@ -231,7 +231,7 @@ BROKEN: list[tuple[tuple[Any, ...], str, str]] = [
     (("sinks", "archive", "stream", "mean"), "[sinks.archive] stream", "did you mean 'means'?"),
     (("sinks", "archive", "stream", "table"), "[sinks.archive] stream", "'table' is a sink"),
     # Policies and spans.
-    ((*STAGE, "faults", 2), "[stages.clean] faults", "the policy 'switch' does not vote"),
+    ((*STAGE, "faults", 2), "[stages.clean] faults", "is of no use with the policy 'switch'"),
     (
         ("stages", "pairs", "max_delay", "4s"),
         "[stages.pairs] max_delay",

@@ -17,6 +17,8 @@ from uuid import uuid4
 from holdfast.errors import InvalidArgumentError
 from holdfast.parties.places import addresses_of, security_of
 from holdfast.parties.reader import Reader
+from holdfast.parties.verdicts import Verdicts
+from holdfast.protocol.comparison import Comparison
 from holdfast.topology import Topology
 from holdfast.wire import Security, UnreachableError, WireError, act
 
@@ -72,21 +74,29 @@ def open_reader(
     may_skip: bool = False,
     acknowledges: bool = False,
     routes: Mapping[str, str] | None = None,
+    comparison: Comparison | None = None,
 ) -> Reader:
-    """A reader of all who publish the stream, with the heartbeat of its stage."""
+    """A reader of all who publish the stream, with the heartbeat of its stage. `comparison`: how
+    they are compared; else the best of them is read."""
     pulse: dict[str, Any] = {}
     if stream in topology.stages:
         stage = topology.stages[stream]
         pulse = {"heartbeat": int(stage.heartbeat), "missed": stage.missed}
+    publishers = topology.publishers(stream)
+    verdicts = None
+    if comparison is not None and stream in topology.stages:
+        verdicts = Verdicts(me, comparison, {stream: publishers})
     return Reader(
         stream,
-        addresses_of(topology, topology.publishers(stream), routes),
+        addresses_of(topology, publishers, routes),
         me=me,
         security=security_of(topology),
         tentative=tentative,
         position=position,
         may_skip=may_skip,
         acknowledges=acknowledges,
+        verdicts=verdicts,
+        size=int(topology.bucket),
         **pulse,
     )
 

@@ -29,6 +29,8 @@ class Order(IntEnum):
     """Make `state` the state of the base."""
     COPY = 6
     """Answer the state of the base."""
+    RERUN = 7
+    """Process the rows of a bucket again; only for a stage without state."""
 
 
 @dataclass(frozen=True, slots=True)
