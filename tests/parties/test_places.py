@@ -9,14 +9,15 @@ from typing import Any
 
 import pytest
 
-from holdfast.errors import InvalidArgumentError
 from holdfast.parties.places import (
+    comparison_of,
     identities_of,
     place_of,
     retention_of,
     security_of,
     settings_of,
 )
+from holdfast.protocol.comparison import Comparison
 from holdfast.protocol.line import Retention
 from holdfast.protocol.node import Node
 from holdfast.protocol.streams import AllOf, AnyOf
@@ -173,17 +174,39 @@ def test_whatever_the_topology_allows_a_node_takes(
         assert not settings.may_skip
 
 
-@pytest.mark.parametrize("policy", [each for each in POLICIES if each not in ("switch", "order")])
-def test_policies_that_do_not_run_on_spark_are_refused(policy: str) -> None:
+def voted(policy: str, **gate: Any) -> Topology:
+    """clean, with four replicas -> means, which compares them."""
     addresses = [f"127.0.0.1:{port}" for port in range(7101, 7105)]
-    given = topology(
+    return topology(
         stages={
             "clean": Stage(inputs=["readings"], replicas=addresses),
-            "means": Stage(inputs=["clean"], replicas=["127.0.0.1:7201"], policy=policy),
+            "means": Stage(inputs=["clean"], replicas=["127.0.0.1:7201"], policy=policy, **gate),
         }
     )
-    with pytest.raises(InvalidArgumentError, match=f"'{policy}' does not run on Spark yet"):
-        settings_of(given, given.stages["means"])
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_how_replicas_are_compared(policy: str) -> None:
+    given = voted(policy)
+    comparison = comparison_of(given.stages["means"])
+    assert settings_of(given, "means").delays.max_delay == math.inf
+    assert comparison_of(given.stages["clean"]) is None
+    if policy in ("switch", "order"):
+        assert comparison is None
+    else:
+        assert comparison == Comparison(policy, 1, every=10, barrier=30 * SECOND, proofs=3)
+
+
+def test_the_settings_of_a_gate_reach_it() -> None:
+    given = voted("sample", every=4, barrier="5s", proofs=7)
+    assert comparison_of(given.stages["means"]) == Comparison(
+        "sample", 1, every=4, barrier=5 * SECOND, proofs=7
+    )
+
+
+@pytest.mark.parametrize(("policy", "peers"), [("vote", 0), ("sample", 0), ("first", 3)])
+def test_replicas_that_may_lie_get_nothing_from_each_other(policy: str, peers: int) -> None:
+    assert len(place_of(voted(policy), "clean/1").peers) == peers
 
 
 def test_the_certificate_of_a_host_is_good_for_its_parties_only() -> None:

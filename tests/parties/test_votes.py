@@ -14,7 +14,7 @@ from holdfast.parties.readmission import readmit
 from holdfast.spark.stages.entries import Order
 from holdfast.tuples import Kind
 from holdfast.wire import Chunk
-from tests.parties.fake_query import SIZE
+from tests.parties.fake_query import BUCKETS, SIZE
 from tests.parties.replica_rig import answers_in, end_of
 from tests.parties.vote_rig import VoteRig, cleaned, right
 from tests.sources.rig import wait_for
@@ -63,15 +63,6 @@ def test_a_liar_gets_nothing_through(lie: str, tmp_path: Path) -> None:
             assert rig.found["refused"]["message"] > 0
 
 
-@pytest.mark.parametrize("liars", [("clean/1", "clean/4"), ("clean/2", "clean/3")])
-def test_two_liars_of_seven_get_nothing_through(liars: tuple[str, ...], tmp_path: Path) -> None:
-    with VoteRig(tmp_path, faults=2, replicas=7) as rig:
-        rig.open_all(liars, "other-to-each")
-        bring_all(rig)
-        assert rig.answers(600) == right(600)
-        wait_for(lambda: rig.found["quarantined"] == sorted(liars))
-
-
 def test_two_liars_of_four_stop_the_stream_and_are_named(tmp_path: Path) -> None:
     with VoteRig(tmp_path) as rig:
         rig.open_all(("clean/1", "clean/2"), "wrong-value")
@@ -94,7 +85,7 @@ def test_a_liar_that_samples_find_out_is_not_trusted_any_more(tmp_path: Path) ->
         found = rig.found
         assert "clean/1" in found["accused"]
         # What was let through before is told of, though not which of it is wrong.
-        assert found["tainted"] * 2 >= len(wrong) - 5
+        assert 0 < len(wrong) <= found["tainted"] + BUCKETS
 
 
 @pytest.mark.parametrize("policy", ["vote", "vote-latest", "sample", "first", "latest"])
@@ -121,7 +112,7 @@ def test_nothing_begins_before_all_replicas_are_there(
         rig.bring(0, 300)
         wait_for(lambda: rig.found["waits_for"] == ["clean/4"])
         assert rig.found["boundary"] == 0
-        assert "sums/1: waits with clean until clean/4 are there too" in caplog.text
+        assert "sums/1: does not begin with clean before clean/4 answers" in caplog.text
         rig.open("clean/4")
         assert rig.answers(300) == right(300)
         assert rig.found["waits_for"] == []

@@ -50,13 +50,13 @@ class VoteRig:
                 )
             },
             stages={
-                "clean": Stage(inputs=["numbers"], replicas=addresses(replicas), heartbeat="20ms"),
+                "clean": Stage(inputs=["numbers"], replicas=addresses(replicas), heartbeat="100ms"),
                 "sums": Stage(
                     inputs=["clean"],
                     replicas=addresses(1),
                     policy=policy,
                     barrier=barrier,
-                    heartbeat="20ms",
+                    heartbeat="100ms",
                     steps=[window],
                     **voting,
                     **gate,

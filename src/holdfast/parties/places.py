@@ -39,9 +39,11 @@ def place_of(topology: Topology, party: str) -> Place:
     stage = topology.stages[name]
     # A join makes nothing without one of its inputs; all else makes something of the others.
     reach = AllOf if stage.join is not None else AnyOf
+    # A peer that lies would give its lies on, so those who may lie have nothing to do with others.
+    peers = () if is_voted_on(topology, name) else topology.peers(party)
     return Place(
         party,
-        topology.peers(party),
+        peers,
         {stream: topology.publishers(stream) for stream in stage.inputs},
         {name: reach(tuple(stage.inputs))},
         {name: topology.readers(name)},
@@ -102,8 +104,6 @@ def settings_of(topology: Topology, name: str) -> Settings:
         most=AT_ONCE,
         retain=retain,
         may_skip=retain < math.inf,
-        # A peer that lies would give its lies on.
-        copy_state=not is_voted_on(topology, name),
     )
 
 

@@ -43,6 +43,7 @@ class Verdicts:
         self._findings = {stream: comparison.findings() for stream in inputs}
         self._intakes: dict[str, VoteIntake] = {}
         self._told: Counter[str] = Counter()
+        self._missing: dict[str, tuple[str, ...]] = {}
         self._recall()
         self._kept = self._quarantined
         self.status: dict[str, Any] = self._say()
@@ -66,12 +67,8 @@ class Verdicts:
         """Tell what is new, and note who is in quarantine."""
         for stream, findings in self._findings.items():
             self._tell(stream, findings)
-        for stream, intake in self._intakes.items():
-            missing = () if intake.barrier.is_open else intake.barrier.missing
-            if missing and self._is_new(f"{stream} waits", len(missing)):
-                logger.warning(
-                    "%s: waits with %s until %s are there too", self.me, stream, ", ".join(missing)
-                )
+        for stream in self._intakes:
+            self._tell_missing(stream)
         quarantined = self._quarantined
         if quarantined != self._kept:
             self._kept = quarantined
@@ -110,6 +107,21 @@ class Verdicts:
                 findings.gave_up.bucket,
                 _who_said_what(findings),
                 self.me,
+            )
+
+    def _tell_missing(self, stream: str) -> None:
+        """Who is waited for, once anybody is there."""
+        barrier = self._intakes[stream].barrier
+        missing = () if barrier.is_open else barrier.missing
+        before, self._missing[stream] = self._missing.get(stream, ()), missing
+        if missing != before and 0 < len(missing) < len(self._inputs[stream]):
+            logger.warning(
+                "%s: does not begin with %s before %s answers, or %.0f s have passed and enough "
+                "others do",
+                self.me,
+                stream,
+                ", ".join(missing),
+                barrier.patience / 1e6,
             )
 
     def _is_new(self, what: str, count: int) -> bool:
