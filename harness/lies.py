@@ -19,7 +19,7 @@ from holdfast.protocol.messages import Again, Feed, Item, Message, Stable
 from holdfast.tuples import Row, Segment
 from holdfast.wire.chunks import Chunk
 
-__all__ = ["LIES", "Lie", "tampered", "tell_lies"]
+__all__ = ["LIES", "Lie", "shifted", "tampered", "tell_lies"]
 
 Lie = Callable[[str, Chunk], Chunk]
 """What it makes of a chunk for this reader."""
@@ -28,7 +28,7 @@ FAR: Final = 10**6
 
 
 def _wrong_value(reader: str, chunk: Chunk) -> Chunk:
-    return _shifted(chunk, 1)
+    return shifted(chunk, 1)
 
 
 def _wrong_count(reader: str, chunk: Chunk) -> Chunk:
@@ -37,15 +37,15 @@ def _wrong_count(reader: str, chunk: Chunk) -> Chunk:
 
 
 def _other_to_each(reader: str, chunk: Chunk) -> Chunk:
-    return _shifted(chunk, 1 + sum(reader.encode()))
+    return shifted(chunk, 1 + sum(reader.encode()))
 
 
 def _right_hash(reader: str, chunk: Chunk) -> Chunk:
-    wrong = _shifted(chunk, 1)
+    wrong = shifted(chunk, 1)
     return Chunk(wrong.read(), wrong.rows, wrong.size, chunk.digest)
 
 
-def _shifted(chunk: Chunk, by: int) -> Chunk:
+def shifted(chunk: Chunk, by: int) -> Chunk:
     """All whole numbers are greater."""
     table = chunk.table()
     columns = [

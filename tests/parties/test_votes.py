@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.lies import LIES
+from harness.lies import LIES, shifted
 from holdfast.parties.readmission import readmit
+from holdfast.sinks import reader_of
 from holdfast.spark.stages.entries import Order
 from holdfast.tuples import Kind
 from holdfast.wire import Chunk
@@ -21,6 +22,7 @@ from tests.sources.rig import wait_for
 
 pytestmark = pytest.mark.usefixtures("no_spark")
 EXACTLY_ONCE = ("vote", "first")
+TODAY = 1_700_000_000_000_000
 
 
 def bring_all(rig: VoteRig, stop: int = 600) -> None:
@@ -45,6 +47,21 @@ def test_without_faults_every_policy_lets_the_right_rows_through(
         assert buckets == sorted(set(buckets))
         found = rig.found
         assert (found["accused"], found["quarantined"], found["gave_up"]) == ({}, [], {})
+
+
+@pytest.mark.parametrize("policy", ["vote", "vote-latest", "sample", "first", "latest"])
+def test_all_that_was_before_the_first_row_is_passed_at_once(policy: str, tmp_path: Path) -> None:
+    """Streams begin in 1970, and rows come from today."""
+    with VoteRig(tmp_path, policy=policy) as rig:
+        rig.open_all()
+        for first in range(0, 600, 100):
+            rig.bring(first, first + 100, since=TODAY)
+        heard = rig.hear(TODAY + end_of(600))
+        answers = [each for told in heard for each in answers_in(told.rows)]
+        last = [(bucket + TODAY // SIZE, n, total) for bucket, n, total in right(600)]
+        if policy in EXACTLY_ONCE or policy == "sample":
+            assert answers == last
+        assert answers[-1][0] == last[-1][0]
 
 
 @pytest.mark.parametrize("lie", LIES)
@@ -167,7 +184,7 @@ class Glitch:
         if order is Order.RERUN:
             self.again += 1
             return chunk
-        return Chunk.of(chunk.table().slice(1))
+        return shifted(chunk, 1)
 
 
 def test_a_split_is_calculated_again(tmp_path: Path) -> None:
@@ -182,3 +199,17 @@ def test_a_split_is_calculated_again(tmp_path: Path) -> None:
         assert rig.found["recalculated"] >= 1
         assert all(glitch.again for glitch in glitches)
         assert rig.found["gave_up"] == {}
+
+
+def test_a_stage_with_state_says_again_what_it_has_published(tmp_path: Path) -> None:
+    """It cannot go back to the state before a bucket, so a split stays one, and is named."""
+    with VoteRig(tmp_path, stateful=True) as rig:
+        rig.open("clean/3", "clean/4")
+        for name in ("clean/1", "clean/2"):
+            rig.open(name, falsify=Glitch(4))
+        rig.bring(0, 300)
+        with reader_of(rig.topology, "voter", 0, False) as reader:
+            wait_for(lambda: bool(reader.found["gave_up"]))
+            said = reader.found["gave_up"]["clean"]
+            assert sorted(said.split(" against ")) == ["clean/1, clean/2", "clean/3, clean/4"]
+            assert reader.found["recalculated"] == 3

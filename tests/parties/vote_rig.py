@@ -32,8 +32,11 @@ class VoteRig:
         faults: int = 1,
         replicas: int = 4,
         barrier: str = "20s",
+        stateful: bool = False,
         **gate: Any,
     ) -> None:
+        """`stateful`: whether `clean` has a window too. `gate`: more settings of that of `sums`."""
+
         def addresses(count: int) -> list[str]:
             return [f"127.0.0.1:{free_port()}" for _ in range(count)]
 
@@ -50,7 +53,12 @@ class VoteRig:
                 )
             },
             stages={
-                "clean": Stage(inputs=["numbers"], replicas=addresses(replicas), heartbeat="100ms"),
+                "clean": Stage(
+                    inputs=["numbers"],
+                    replicas=addresses(replicas),
+                    heartbeat="100ms",
+                    steps=[window] if stateful else [],
+                ),
                 "sums": Stage(
                     inputs=["clean"],
                     replicas=addresses(1),
@@ -89,10 +97,12 @@ class VoteRig:
     def close(self, name: str) -> None:
         self.replicas.pop(name).close()
 
-    def bring(self, first: int, stop: int) -> None:
+    def bring(self, first: int, stop: int, *, since: int = 0) -> None:
+        """Numbers, a hundred in a second of event time from `since` on."""
+        times = [since + n * STEP for n in range(first, stop)]
         table = pa.table(
             {
-                "at": pa.array([n * STEP for n in range(first, stop)], pa.timestamp("us", "UTC")),
+                "at": pa.array(times, pa.timestamp("us", "UTC")),
                 "value": pa.array(range(first, stop), pa.int64()),
             }
         )
