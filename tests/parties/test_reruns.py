@@ -54,3 +54,12 @@ def test_one_question_is_asked_once() -> None:
     assert reruns.answered(7) == asked(4)
     assert reruns.answered(7) is None
     assert not reruns.is_asked(asked(4))
+
+
+def test_not_too_much_is_asked_at_once() -> None:
+    reruns = Reruns(SIZE)
+    for number in range(64):
+        reruns.ask(number, asked(number))
+    assert reruns.is_asked(asked(100))
+    reruns.answered(0)
+    assert not reruns.is_asked(asked(100))

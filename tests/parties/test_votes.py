@@ -13,6 +13,7 @@ from harness.lies import LIES, shifted
 from holdfast.parties.readmission import readmit
 from holdfast.sinks import reader_of
 from holdfast.spark.stages.entries import Order
+from holdfast.tail import read_stream
 from holdfast.tuples import Kind
 from holdfast.wire import Chunk
 from tests.parties.fake_query import BUCKETS, SIZE
@@ -169,6 +170,20 @@ def test_quarantine_outlives_a_restart_and_ends_with_a_word(
         rig.bring(300, 600)
         wait_for(lambda: rig.found["boundary"] >= end_of(600))
         assert rig.found["accused"] == {}
+
+
+def test_a_guest_may_vote_too(tmp_path: Path) -> None:
+    with VoteRig(tmp_path) as rig:
+        rig.open_all(("clean/2",))
+        bring_all(rig)
+        with read_stream(rig.topology, "clean", position="oldest", policy="vote") as reader:
+            values: list[int] = []
+            while (told := reader.next(20)) is not None and told.boundary < end_of(600):
+                values += [] if told.rows is None else told.rows["value"].to_pylist()
+            assert told is not None
+            values += [] if told.rows is None else told.rows["value"].to_pylist()
+            assert values == cleaned(600)
+            assert reader.found["quarantined"] == ["clean/2"]
 
 
 class Glitch:

@@ -224,8 +224,10 @@ class Replica:
 
     def _rerun(self, rerun: Rerun) -> None:
         """Calculate a bucket again, or say again what was published of it."""
-        node, reruns = self._node, self._reruns
+        node = self._node
         assert node is not None
+        # Others than the readers of the topology make no work.
+        reruns = self._reruns if rerun.reader in self.place.readers[self.stream] else None
         if reruns is not None and reruns.is_asked(rerun):
             return
         entry = None if reruns is None else reruns.entry(rerun)

@@ -46,8 +46,8 @@ class Reruns:
         self._asked[entry] = rerun
 
     def is_asked(self, rerun: Rerun) -> bool:
-        """Whether the query has been given it and has not answered."""
-        return rerun in self._asked.values()
+        """Whether the query has been given it and has not answered, or has enough to do."""
+        return len(self._asked) >= REMEMBERED or rerun in self._asked.values()
 
     def answered(self, entry: int) -> Rerun | None:
         return self._asked.pop(entry, None)

@@ -139,11 +139,13 @@ class VoteIntake:
         return len(self._rows)
 
     def read_on(self, states: Mapping[str, State], ends: Mapping[str, int], now: int) -> list[Send]:
+        if not self.barrier.look(states, now):
+            return []
         for name, state in states.items():
             if state is State.FAILURE and isinstance(self.gate, Sample):
                 self.gate.fail(name)
         sends = self._follow_trust()
-        if not self.barrier.look(states, now) or self.is_paused:
+        if self.is_paused:
             return sends
         return sends + [
             self._subscribe(name, now)

@@ -162,6 +162,15 @@ def test_a_stage_without_state(spark, topology, tmp_path):
         ]
 
 
+def test_a_bucket_is_calculated_again(spark, topology, tmp_path):
+    with RunningStage(spark, topology, "plain", tmp_path) as stage:
+        first, second = (work(FIRST + at, *pieces(1, FIRST + at)) for at in range(2))
+        done = stage.run(first, second)
+        [again] = stage.run(replace(first, order=Order.RERUN))
+    assert again.order is Order.RERUN
+    assert digests([again]) == digests(done[:1])
+
+
 def _above(value: float | None) -> bool:
     """NaN is the largest number in Spark."""
     return value is not None and not value <= -5
