@@ -95,15 +95,18 @@ def test_two_liars_of_four_stop_the_stream_and_are_named(tmp_path: Path) -> None
 def test_a_liar_that_samples_find_out_is_not_trusted_any_more(tmp_path: Path) -> None:
     with VoteRig(tmp_path, policy="sample", every=5) as rig:
         rig.open_all(("clean/1",), "wrong-value")
-        bring_all(rig, 1200)
-        heard = rig.hear(end_of(1200))
-        answers = [each for told in heard for each in answers_in(told.rows)]
-        wrong = [each for each in answers if each not in right(1200)]
-        assert answers[-20:] == right(1200)[-20:]
-        found = rig.found
-        assert "clean/1" in found["accused"]
+        stop = 0
+        while "clean/1" not in rig.found["accused"]:
+            assert stop < 5000, "it was not found out"
+            rig.bring_through(stop, stop + 200)
+            stop += 200
+        rig.bring(stop, stop + 200)
+        stop += 200
+        answers = rig.answers(stop)
+        wrong = [each for each in answers if each not in right(stop)]
+        assert answers[-20:] == right(stop)[-20:]
         # What was let through before is told of, though not which of it is wrong.
-        assert 0 < len(wrong) <= found["tainted"] + BUCKETS
+        assert len(wrong) <= rig.found["tainted"] + BUCKETS
 
 
 @pytest.mark.parametrize("policy", ["vote", "vote-latest", "sample", "first", "latest"])

@@ -18,7 +18,7 @@ from holdfast.topology import Console, Push, Sink, Stage, Stream, Topology, Wind
 from holdfast.tuples import Kind
 from tests.parties.fake_query import STEP, Answer, Engine, right_answers
 from tests.parties.replica_rig import end_of, final_answers
-from tests.sources.rig import free_port
+from tests.sources.rig import free_port, wait_for
 
 
 class VoteRig:
@@ -107,6 +107,11 @@ class VoteRig:
             }
         )
         self.source.take(table)
+
+    def bring_through(self, first: int, stop: int) -> None:
+        """The same, and wait until `sums` has published what comes of them."""
+        self.bring(first, stop)
+        wait_for(lambda: self.found["boundary"] >= end_of(stop))
 
     @property
     def found(self) -> dict[str, Any]:
