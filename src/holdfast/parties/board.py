@@ -16,7 +16,7 @@ from rich.text import Text
 from holdfast.parties.supervisor import Keeper, Supervisor
 from holdfast.topology import Topology
 
-__all__ = ["run_topology", "status_table"]
+__all__ = ["count_text", "run_topology", "seconds_text", "state_text", "status_table"]
 
 EVERY = 1.0
 """Seconds between two looks."""
@@ -87,11 +87,12 @@ def status_table(title: str, keepers: Iterable[Keeper]) -> Table:
     table.add_column("links")
     table.add_column("starts", justify="right")
     for keeper in keepers:
-        table.add_row(keeper.party.name, _state(keeper), *_facts(keeper), str(keeper.starts))
+        table.add_row(keeper.party.name, state_text(keeper), *_facts(keeper), str(keeper.starts))
     return table
 
 
-def _state(keeper: Keeper) -> Text:
+def state_text(keeper: Keeper) -> Text:
+    """How a party is, in a word or two."""
     if keeper.process is None:
         wait = max(0.0, keeper.due - time.monotonic())
         return Text(f"ended ({keeper.code}), again in {wait:.0f} s", style="red")
@@ -122,21 +123,23 @@ def _facts(keeper: Keeper) -> list[str | Text]:
         up = f"{len(links) - len(down)} of {len(links)}"
         shown = Text(f"{up}, not {', '.join(down)}", style="red") if down else up
     return [
-        _count(said, "stable_rows"),
-        _count(said, "tentative_rows"),
-        _seconds(said, "lag_seconds"),
-        _seconds(said, "delay_new_seconds"),
-        _count(said, "buckets_buffered"),
-        _seconds(said, "batch_seconds"),
+        count_text(said, "stable_rows"),
+        count_text(said, "tentative_rows"),
+        seconds_text(said, "lag_seconds"),
+        seconds_text(said, "delay_new_seconds"),
+        count_text(said, "buckets_buffered"),
+        seconds_text(said, "batch_seconds"),
         shown,
     ]
 
 
-def _count(said: Any, name: str) -> str:
+def count_text(said: Any, name: str) -> str:
+    """One of the counts that a party tells; nothing if it does not."""
     return f"{said[name]:,}" if name in said else ""
 
 
-def _seconds(said: Any, name: str) -> str:
+def seconds_text(said: Any, name: str) -> str:
+    """The same of a time."""
     if name not in said:
         return ""
     # Before its first bucket a stream ends in 1970.
@@ -145,7 +148,7 @@ def _seconds(said: Any, name: str) -> str:
 
 def _print_changes(supervisor: Supervisor, console: Console, seen: dict[str, str]) -> None:
     for name, keeper in supervisor.keepers.items():
-        state = _state(keeper).plain
+        state = state_text(keeper).plain
         kind = "ended" if keeper.process is None else state
         if seen.get(name) != kind:
             seen[name] = kind

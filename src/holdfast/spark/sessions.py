@@ -4,11 +4,24 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from typing import Final
 
+from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-__all__ = ["STREAMING", "driver_pid", "local_session", "require_rocksdb"]
+__all__ = [
+    "DRIVER_GONE",
+    "SHORT_LIVED",
+    "STREAMING",
+    "driver_pid",
+    "local_session",
+    "require_rocksdb",
+    "stop_session",
+]
+
+DRIVER_GONE: Final = (Py4JError, OSError)
+"""What anything asked of Spark may raise when its JVM was killed."""
 
 STREAMING: Final = {
     "spark.sql.streaming.stateStore.providerClass": (
@@ -24,10 +37,17 @@ STREAMING: Final = {
 manager does not stop a second one."""
 
 
-def local_session(name: str, *, master: str = "local[*]", partitions: int = 2) -> SparkSession:
+SHORT_LIVED: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
+"""Options of a JVM that lives for a minute or two: it starts sooner and compiles less."""
+
+
+def local_session(
+    name: str, *, master: str = "local[*]", partitions: int = 2, java: str = ""
+) -> SparkSession:
     """An embedded session on this machine; stop it when done.
 
-    The interface is off and the driver listens on loopback only.
+    The interface is off and the driver listens on loopback only. `java`: options of its JVM, if it
+    is the first session of this process.
     """
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -42,9 +62,17 @@ def local_session(name: str, *, master: str = "local[*]", partitions: int = 2) -
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.log.level", "ERROR")
     )
+    if java:
+        builder = builder.config("spark.driver.extraJavaOptions", java)
     for setting, value in STREAMING.items():
         builder = builder.config(setting, value)
     return builder.getOrCreate()
+
+
+def stop_session(spark: SparkSession) -> None:
+    """Also one whose JVM is gone."""
+    with suppress(*DRIVER_GONE):
+        spark.stop()
 
 
 def driver_pid(spark: SparkSession) -> int:

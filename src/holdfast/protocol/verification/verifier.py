@@ -1,0 +1,505 @@
+"""The verifier: takes reports of replicas in, and says which slices are agreed upon.
+
+A state machine: the same calls in the same order make the same verifier, so that one that was
+killed goes on from the journal of its calls. Times are seconds of a clock that only goes forward.
+
+A report counts only if it was computed from what the stage's parents were agreed to be. So a
+replica whose input was outvoted later does not spend the faults that the next stage may have, does
+not contradict itself when it computes again, and nothing is agreed upon before its parents are.
+"""
+
+from __future__ import annotations
+
+from itertools import chain
+
+from holdfast.errors import InvalidArgumentError
+from holdfast.protocol.verification.ballot import Ballot, Taken, rank, said_in
+from holdfast.protocol.verification.course import Mode
+from holdfast.protocol.verification.plan import Plan, basis_of
+from holdfast.protocol.verification.quorum import Model, Quorum
+from holdfast.protocol.verification.reports import Report, Run
+from holdfast.protocol.verification.rules import Rules
+from holdfast.protocol.verification.stage import StageVotes, name_replicas
+from holdfast.protocol.verification.verdicts import (
+    Agreed,
+    Finding,
+    JobState,
+    Kind,
+    Standing,
+    Verdict,
+)
+
+__all__ = ["COORDINATOR", "MAX_CHUNKS", "Verifier"]
+
+COORDINATOR = 0
+"""Stands for the one who is trusted, where else the number of a replica stands."""
+MAX_CHUNKS = 4096
+"""Of one slice."""
+SHOWN = 5
+"""Slices that a failure describes."""
+
+
+class Verifier:
+    """Of one job."""
+
+    def __init__(self, job: str, plan: Plan, quorum: Quorum, rules: Rules | None = None) -> None:
+        self.job = job
+        self.plan = plan
+        self.quorum = quorum
+        self.rules = rules or Rules()
+        self.state = JobState.RUNNING
+        self.failure = ""
+        self.started: dict[int, str] = {}
+        """The hosts of those that have said that they start."""
+        self.version = 0
+        """Goes up with each call that may have changed an answer."""
+        self._stages = {name: StageVotes(name, plan.slices) for name in plan.stages}
+        self._gone: set[int] = set()
+        self._findings: dict[Finding, None] = {}
+        self._short_until: float | None = None
+        """How long to wait for somebody to come back, when fewer are there than must agree."""
+        self._is_short = False
+        """Whether that was in vain."""
+        self._news: float | None = None
+        """When there was some last."""
+        self._said: tuple[int, Standing] | None = None
+        """The version that was asked for last."""
+        for name in plan.stages:
+            self._bind(name)
+
+    # What happens.
+
+    def start(self, replica: int, host: str, now: float) -> None:
+        """A replica says that it starts."""
+        self._check_replica(replica)
+        self.started[replica] = host
+        self._note_news(now)
+
+    def gone(self, replica: int, now: float) -> None:
+        """Its process has ended. What it has reported still counts."""
+        self._check_replica(replica)
+        if replica in self._gone:
+            return
+        self._gone.add(replica)
+        host = self.started.pop(replica, "")
+        self._add(Finding(Kind.MISSING, replica, host, "", Run(), -1, "its process has ended"))
+        self.version += 1
+        if self._alive == self.quorum.needed - 1:
+            self._short_until = now + self.rules.patience
+        self._weigh_all(now)
+
+    def back(self, replica: int, now: float) -> None:
+        """It was started again."""
+        self._check_replica(replica)
+        self._gone.discard(replica)
+        if self._alive >= self.quorum.needed:
+            self._short_until = None
+            self._is_short = False
+        self._note_news(now)
+
+    def report(self, report: Report, now: float) -> None:
+        """A replica has computed a slice, or a chunk of one."""
+        stage = self._check_report(report)
+        ballot = stage.ballot(report.slice, report.seq)
+        taken = ballot.take(report)
+        if taken is Taken.TOO_MANY:
+            raise InvalidArgumentError(
+                f"report: replica {report.replica} has said too much of slice {report.slice} of "
+                f"stage {report.stage}; nothing more is taken of it"
+            )
+        if taken is Taken.KNOWN or self.state is JobState.FAILED:
+            return
+        self._note_news(now)
+        self._audit_host(stage, ballot, report)
+        if taken is Taken.CONTRADICTS:
+            self._contradicted(stage, ballot, report, now)
+        elif report.run > stage.run and not stage.is_ok:
+            self._follow(stage, report, now)
+        elif report.seq is not None:
+            self._weigh_chunk(stage, ballot)
+        elif ballot.agreed is None:
+            self._weigh(stage, report.slice, now)
+        else:
+            self._judge(stage, report)
+            self._finish(stage, now)
+
+    def broken(self, stage_name: str, number: int, maker: int, accuser: int, now: float) -> None:
+        """Somebody has read the copy of a slice that its maker holds, and it has another digest.
+
+        The coordinator is believed, and the maker itself; of others so many that not all lie."""
+        stage = self._check_stage(stage_name, number)
+        self._check_replica(maker)
+        if accuser != COORDINATOR:
+            self._check_replica(accuser)
+        ballot = stage.ballots[number]
+        is_known = accuser in ballot.accusers.get(maker, ())
+        if is_known or maker not in ballot.holders or self.state is JobState.FAILED:
+            return
+        self._note_news(now)
+        accusers = ballot.accusers.setdefault(maker, set())
+        accusers.add(accuser)
+        if accusers & {COORDINATOR, maker} or len(accusers) >= self.quorum.credible:
+            text = "its file does not have the digest that it reported"
+            self._find(Kind.BROKEN_DATA, ballot.holders[maker], text)
+            self._lose(stage, number, maker, now)
+
+    def wake(self, now: float) -> None:
+        """To be called when `next_wake` has come."""
+        if self.state is not JobState.RUNNING:
+            return
+        self.version += 1
+        if self._news is None:
+            self._news = now
+        if self._short_until is not None and self._short_until <= now:
+            self._short_until = None
+            self._is_short = True
+        for stage in self._stages.values():
+            self._miss(stage, now)
+        self._weigh_all(now)
+        if self._stalls_at is not None and self._stalls_at <= now:
+            self._fail(
+                f"nothing was reported for {self.rules.limit:g} seconds; {self._unfinished()}; "
+                "see whether the replicas run, or give a larger limit"
+            )
+
+    @property
+    def next_wake(self) -> float | None:
+        """When something is to be decided although nothing comes in."""
+        if self.state is not JobState.RUNNING:
+            return None
+        ripe = [since for stage in self._stages.values() for since in stage.ripe.values()]
+        times = [since + self.rules.patience for since in ripe]
+        if self._short_until is not None:
+            times.append(self._short_until)
+        if self._stalls_at is not None:
+            times.append(self._stalls_at)
+        return min(times, default=None)
+
+    # What is answered.
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """In the order in which they were made, each once."""
+        return tuple(self._findings)
+
+    def verdict(self, stage_name: str) -> Verdict:
+        return self._check_stage(stage_name, 0).verdict()
+
+    def chunk(self, stage_name: str, number: int, seq: int) -> Agreed | None:
+        """What was agreed upon of a chunk; None as long as nothing is."""
+        return self._check_stage(stage_name, number).chunk(number, seq)
+
+    def standing(self) -> Standing:
+        if self._said is None or self._said[0] != self.version:
+            verdicts = {name: stage.verdict() for name, stage in self._stages.items()}
+            doubts = tuple(each for stage in self._stages.values() for each in stage.doubts())
+            standing = Standing(self.state, verdicts, self.findings, self.failure, doubts)
+            self._said = self.version, standing
+        return self._said[1]
+
+    # What comes in is checked; what is refused has changed nothing.
+
+    def _check_replica(self, replica: int) -> None:
+        if replica not in self.quorum.numbers:
+            raise InvalidArgumentError(
+                f"replica: there is no {replica}; they are numbered 1 to {self.quorum.replicas}"
+            )
+
+    def _check_stage(self, name: str, number: int) -> StageVotes:
+        stage = self._stages.get(name)
+        if stage is None:
+            raise InvalidArgumentError(
+                f"stage: job {self.job} has no {name!r}; name one of {', '.join(self._stages)}"
+            )
+        if not 0 <= number < self.plan.slices:
+            raise InvalidArgumentError(
+                f"slice: stage {name} has no slice {number}; "
+                f"they are numbered 0 to {self.plan.slices - 1}"
+            )
+        return stage
+
+    def _check_report(self, report: Report) -> StageVotes:
+        if report.job != self.job:
+            raise InvalidArgumentError(
+                f"job: this is the verifier of {self.job!r}, not of {report.job!r}"
+            )
+        self._check_replica(report.replica)
+        stage = self._check_stage(report.stage, report.slice)
+        if min(report.run) < 0 or max(report.run) > self.rules.retries:
+            raise InvalidArgumentError(
+                f"run: there is no run {report.run}; nothing is computed more than "
+                f"{self.rules.retries} times again"
+            )
+        if report.seq is not None and not 0 <= report.seq < MAX_CHUNKS:
+            raise InvalidArgumentError(
+                f"seq: there is no chunk {report.seq}; they are numbered 0 to {MAX_CHUNKS - 1}"
+            )
+        if report.rows < 0:
+            raise InvalidArgumentError(f"rows: {report.rows} is less than none")
+        return stage
+
+    # What a report does.
+
+    def _audit_host(self, stage: StageVotes, ballot: Ballot, report: Report) -> None:
+        pool = self.rules.pools.get(report.replica)
+        if pool is not None and report.host not in pool:
+            ballot.misplaced.add((report.replica, report.run))
+            place = ", ".join(sorted(pool))
+            self._find(Kind.MISPLACED, report, f"ran on {report.host}, was to run on {place}")
+            return
+        first = stage.hosts.setdefault((report.run, report.host), report.replica)
+        if first == report.replica:
+            return
+        text = f"ran on {report.host}, where replica {first} ran stage {stage.name} too"
+        self._find(Kind.SHARED_HOST, report, text)
+        if not self.rules.shared_hosts:
+            self._fail(
+                f"stage {stage.name}: replica {report.replica} {text}, so that one machine could "
+                "spoil both; give the replicas hosts of their own, or allow shared hosts (for "
+                "development only)"
+            )
+
+    def _contradicted(self, stage: StageVotes, ballot: Ballot, report: Report, now: float) -> None:
+        ballot.two_faced.add((report.replica, report.run))
+        text = "reported two results of one slice: it lies, or the stage is not deterministic"
+        self._find(Kind.EQUIVOCATED, report, text)
+        if self.quorum.model is Model.CRASH:
+            self._fail_undecidable(report, f"replica {report.replica} has two results")
+        elif report.seq is not None:
+            self._weigh_chunk(stage, ballot)
+        elif ballot.agreed is None:
+            self._weigh(stage, report.slice, now)
+        elif (held := ballot.holders.get(report.replica)) is not None and held.run == report.run:
+            self._lose(stage, report.slice, report.replica, now)
+
+    def _follow(self, stage: StageVotes, report: Report, now: float) -> None:
+        """Begin a run that other verifiers have begun: so many replicas are in it that not all of
+        them lie."""
+        if stage.ahead(report) < self.quorum.credible:
+            return
+        if report.run.epoch > stage.run.epoch:
+            self._restart(report.run.epoch)
+        if report.run > stage.run:
+            stage.begin(report.run)
+        for number in range(self.plan.slices):
+            if stage.ballots[number].agreed is not None:
+                for each in chain.from_iterable(stage.votes(number).values()):
+                    self._judge(stage, each)
+        self._finish(stage, now)
+        self._weigh_all(now)
+
+    def _weigh_all(self, now: float) -> None:
+        for stage in self._stages.values():
+            for number in stage.undecided:
+                self._weigh(stage, number, now)
+
+    def _weigh(self, stage: StageVotes, number: int, now: float) -> None:
+        """See what the votes on a slice settle that is not agreed upon."""
+        is_settled = stage.ballots[number].agreed is not None
+        if stage.basis is None or is_settled or self.state is not JobState.RUNNING:
+            return
+        votes = stage.votes(number)
+        ranked = rank(votes)
+        if ranked and len(ranked[0][1]) >= self.quorum.needed:
+            self._settle(stage, number, now)
+            return
+        if len(votes) >= self.quorum.needed and number not in stage.late:
+            stage.ripe.setdefault(number, now)
+        most = len(ranked[0][1]) if ranked else 0
+        if most + len(self._outstanding(stage, number)) < self.quorum.needed:
+            self._hang(stage, number, now)
+
+    def _outstanding(self, stage: StageVotes, number: int) -> list[int]:
+        """Who may still vote on a slice."""
+        if number in stage.late:
+            return []
+        ballot = stage.ballots[number]
+        heard = {*stage.votes(number), *ballot.away(stage.run)}
+        if self.rules.mode is Mode.NON_BLOCKING:
+            # Nobody computes again there.
+            heard |= ballot.reporters(stage.run)
+        return [each for each in self.quorum.numbers if each not in heard | self._gone]
+
+    def _weigh_chunk(self, stage: StageVotes, ballot: Ballot) -> None:
+        if stage.basis is None or ballot.agreed is not None:
+            return
+        votes = ballot.votes(stage.run, stage.basis)
+        ranked = rank(votes)
+        if ranked and len(ranked[0][1]) >= self.quorum.needed:
+            agreed = ranked[0][0]
+            ballot.settle(agreed)
+            for report in chain.from_iterable(votes.values()):
+                if said_in(report) == agreed:
+                    ballot.hold(report)
+
+    def _settle(self, stage: StageVotes, number: int, now: float) -> None:
+        votes = stage.votes(number)
+        said = rank(votes)[0][0]
+        if not stage.settle(number, said):
+            self._fail(
+                f"stage {stage.name}, slice {number}: two different results were agreed upon in "
+                f"two epochs; more than {self.quorum.faults} replicas are wrong, or the stage is "
+                "not deterministic: see `holdfast verify --help` for the checker"
+            )
+            return
+        reports = chain.from_iterable(votes.values())
+        for report in sorted(reports, key=lambda report: said_in(report) != said):
+            self._judge(stage, report)
+        self._finish(stage, now)
+
+    def _finish(self, stage: StageVotes, now: float) -> None:
+        """See what follows if the stage is OK now."""
+        if not stage.is_ok or self.state is not JobState.RUNNING:
+            return
+        if all(self._stages[name].is_ok for name in self.plan.outputs):
+            self.state = JobState.DONE
+            return
+        for child in self.plan.children(stage.name):
+            if self._stages[child].basis is None and self._bind(child):
+                for number in self._stages[child].undecided:
+                    self._weigh(self._stages[child], number, now)
+                for ballot in self._stages[child].chunks:
+                    self._weigh_chunk(self._stages[child], ballot)
+
+    def _bind(self, name: str) -> bool:
+        """Let a stage have its basis if all its parents are agreed upon."""
+        parents = {parent: self._stages[parent] for parent in self.plan.parents(name)}
+        if not all(parent.is_ok for parent in parents.values()):
+            return False
+        self._stages[name].basis = basis_of(
+            {each: parent.verdict().digests(self.plan.slices) for each, parent in parents.items()}
+        )
+        return True
+
+    def _judge(self, stage: StageVotes, report: Report) -> None:
+        """Who says what is agreed upon, be it late, holds it; who says something else is named."""
+        ballot = stage.ballots[report.slice]
+        of = (report.replica, report.run)
+        if report.basis != stage.basis or of in ballot.misplaced or of in ballot.two_faced:
+            return
+        if said_in(report) == ballot.agreed:
+            stage.hold(report.slice, report)
+            return
+        assert ballot.agreed is not None
+        others = sorted(replica for replica in ballot.holders if replica != report.replica)
+        text = f"its result is not that of {name_replicas(others) or 'the others'}"
+        if report.digest == ballot.agreed.digest:
+            text = f"said {report.rows} rows where there are {ballot.agreed.rows}"
+        self._find(Kind.OUTVOTED, report, text)
+        if self.quorum.model is Model.CRASH:
+            self._fail_undecidable(
+                report, f"{name_replicas(sorted([*others, report.replica]))} have different results"
+            )
+
+    # What goes wrong.
+
+    def _miss(self, stage: StageVotes, now: float) -> None:
+        """Name those whose votes are awaited no longer."""
+        for number in [n for n, since in stage.ripe.items() if since + self.rules.patience <= now]:
+            del stage.ripe[number]
+            stage.late.add(number)
+            votes = stage.votes(number)
+            for replica in self.quorum.numbers:
+                if replica not in votes:
+                    host = self.started.get(replica, "")
+                    text = f"said nothing of use for {self.rules.patience:g} seconds"
+                    self._add(
+                        Finding(Kind.MISSING, replica, host, stage.name, stage.run, number, text)
+                    )
+
+    def _hang(self, stage: StageVotes, number: int, now: float) -> None:
+        """Too few can agree on a slice."""
+        if self._alive < self.quorum.needed:
+            # To compute it again would not help; perhaps somebody comes back.
+            if self._is_short:
+                self._fail(
+                    f"{self._alive} of {self.quorum.replicas} replicas are left and "
+                    f"{self.quorum.needed} must agree; {name_replicas(sorted(self._gone))} ended; "
+                    f"{self._unfinished()}; see their logs, and submit the job again"
+                )
+            return
+        text = stage.describe(number, self.quorum.numbers)
+        self._add(Finding(Kind.NO_QUORUM, 0, "", stage.name, stage.run, number, text))
+        self._again(stage, now)
+
+    def _lose(self, stage: StageVotes, number: int, replica: int, now: float) -> None:
+        stage.lose(number, replica)
+        if not stage.ballots[number].holders:
+            self._copy_again(stage, now)
+
+    def _copy_again(self, stage: StageVotes, now: float) -> None:
+        """All copies of a slice are lost: have it computed again if anybody wants it."""
+        children = self.plan.children(stage.name)
+        if children and all(self._stages[child].is_ok for child in children):
+            return
+        self.state = JobState.RUNNING
+        self._again(stage, now)
+        if self.rules.mode is Mode.NON_BLOCKING:
+            return
+        for parent in self.plan.parents(stage.name):
+            if not self._stages[parent].is_ok:
+                self._copy_again(self._stages[parent], now)
+
+    def _again(self, stage: StageVotes, now: float) -> None:
+        """Compute a stage again, or the whole job where nothing blocks."""
+        is_whole = self.rules.mode is Mode.NON_BLOCKING
+        count = stage.run.epoch if is_whole else stage.run.attempt
+        if count >= self.rules.retries:
+            numbers = stage.undecided or sorted(stage.open)
+            told = "; ".join(stage.describe(n, self.quorum.numbers) for n in numbers[:SHOWN])
+            what = "the job was begun" if is_whole else "it was computed"
+            self._fail(
+                f"stage {stage.name}: {self.quorum.needed} of {self.quorum.replicas} replicas must "
+                f"agree, and do not after {what} again {count} times: {told}. Take the replicas "
+                "that are wrong off their hosts; if all differ, the stage is not deterministic"
+            )
+        elif is_whole:
+            self._restart(stage.run.epoch + 1)
+        else:
+            stage.begin(Run(stage.run.epoch, stage.run.attempt + 1))
+        self._weigh_all(now)
+
+    def _restart(self, epoch: int) -> None:
+        for stage in self._stages.values():
+            stage.forget(Run(epoch))
+        for name in self.plan.stages:
+            self._bind(name)
+
+    def _fail_undecidable(self, report: Report, text: str) -> None:
+        if self.state is JobState.RUNNING:
+            self._fail(
+                f"stage {report.stage}, slice {report.slice}: {text}, and the crash model cannot "
+                "tell which is right; use byzantine, and see whether the stage is deterministic"
+            )
+
+    def _fail(self, failure: str) -> None:
+        self.state = JobState.FAILED
+        self.failure = f"job {self.job}: {failure}"
+
+    def _unfinished(self) -> str:
+        stage = next(each for each in self._stages.values() if not each.is_ok)
+        told = [stage.describe(each, self.quorum.numbers) for each in sorted(stage.open)[:SHOWN]]
+        return f"stage {stage.name} waits: {'; '.join(told)}"
+
+    def _find(self, kind: Kind, report: Report, text: str) -> None:
+        self._add(
+            Finding(kind, report.replica, report.host, report.stage, report.run, report.slice, text)
+        )
+
+    def _add(self, finding: Finding) -> None:
+        self._findings.setdefault(finding)
+
+    @property
+    def _alive(self) -> int:
+        return self.quorum.replicas - len(self._gone)
+
+    @property
+    def _stalls_at(self) -> float | None:
+        if self.rules.limit is None:
+            return None
+        # The first call of `wake` starts it.
+        return 0.0 if self._news is None else self._news + self.rules.limit
+
+    def _note_news(self, now: float) -> None:
+        self._news = now
+        self.version += 1

@@ -1,0 +1,72 @@
+"""What the verifiers of a job go by: its plan, its quorum, its rules, and who is who.
+
+Written once by whoever submits the job, and read by each verifier when it starts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from holdfast.errors import InvalidArgumentError
+from holdfast.protocol.verification import (
+    COORDINATOR,
+    Model,
+    Plan,
+    Quorum,
+    Rules,
+    Verifier,
+)
+from holdfast.verify.signing import KEY_SIZE
+
+__all__ = ["Charter"]
+
+
+@dataclass(frozen=True)
+class Charter:
+    job: str
+    stages: dict[str, tuple[str, ...]]
+    """The parents of each."""
+    slices: int
+    model: Model
+    faults: int
+    rules: Rules
+    keys: dict[int, bytes]
+    """The public keys, by number of the replica; the coordinator's is that of 0."""
+
+    def __post_init__(self) -> None:
+        wanted = {COORDINATOR, *self.quorum.numbers}
+        if set(self.keys) != wanted or any(len(key) != KEY_SIZE for key in self.keys.values()):
+            raise InvalidArgumentError(
+                f"keys: give one of {KEY_SIZE} bytes for each of {sorted(wanted)}"
+            )
+        if not self.job or "/" in self.job:
+            raise InvalidArgumentError("job: give a name without '/'")
+
+    @property
+    def plan(self) -> Plan:
+        return Plan(self.stages, self.slices)
+
+    @property
+    def quorum(self) -> Quorum:
+        return Quorum(self.model, self.faults)
+
+    def verifier(self) -> Verifier:
+        """A new one that has heard nothing."""
+        return Verifier(self.job, self.plan, self.quorum, self.rules)
+
+    def write(self, path: Path) -> None:
+        path.write_bytes(msgspec.json.format(msgspec.json.encode(self)))
+
+    @classmethod
+    def read(cls, path: Path) -> Charter:
+        try:
+            return msgspec.json.decode(path.read_bytes(), type=cls)
+        except OSError as error:
+            raise InvalidArgumentError(
+                f"{path}: {error.strerror}; name the charter of a job"
+            ) from error
+        except msgspec.MsgspecError as error:
+            raise InvalidArgumentError(f"{path}: {error}; this is no charter of a job") from error

@@ -1,0 +1,226 @@
+"""What replicas and the coordinator say to the verifiers of a job, and ask them.
+
+With several verifiers everything is told to all. A `Witness` speaks, from drivers and from Spark's
+tasks; `Verifiers` asks, and takes for an answer what enough of them say.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from holdfast.protocol.verification import Agreed, Plan, Report, Standing, combine
+from holdfast.verify.messages import (
+    Answer,
+    Asked,
+    Back,
+    Broken,
+    Envelope,
+    Gone,
+    Reported,
+    Started,
+    Telling,
+    decode,
+    encode,
+    seal,
+)
+from holdfast.verify.signing import Signer
+from holdfast.wire import LogClient, RefusedError, Security, UnreachableError, WireError, act
+
+__all__ = ["Verifiers", "Witness"]
+
+TIMEOUT = 60.0
+"""Seconds to reach enough verifiers: one that was killed is started again within."""
+ATTEMPT = 2.0
+"""Seconds for one call of one verifier."""
+REST = 5.0
+"""Seconds during which one that did not answer is not asked again, if the others are enough."""
+LONGEST_WAIT = 1.0
+FIRST_LOOK, LAST_LOOK = 0.01, 0.2
+"""Seconds between two looks at whether the job stands otherwise, at first and after a while."""
+
+
+@dataclass(frozen=True)
+class Witness:
+    """A replica, or the coordinator if `replica` is 0. It travels to tasks, so it can be pickled;
+    whoever has it can speak in this replica's name."""
+
+    job: str
+    replica: int
+    signer: Signer = field(repr=False)
+    verifiers: tuple[str, ...]
+    security: Security | None = field(default=None, repr=False)
+    needed: int | None = None
+    """How many must have heard it; more than half if it is not given. The others hear of it from
+    them."""
+    timeout: float = TIMEOUT
+
+    def start(self, host: str) -> None:
+        self._tell(Started(self.job, host))
+
+    def report(self, report: Report) -> None:
+        """Returns when enough verifiers have it on disk. Raises UnreachableError or RefusedError if
+        that cannot be."""
+        self._tell(Reported(report))
+
+    def broken(self, stage: str, number: int, maker: int) -> None:
+        """The maker's copy of a slice does not have the digest that it reported."""
+        self._tell(Broken(self.job, stage, number, maker))
+
+    def gone(self, replica: int) -> None:
+        """For the coordinator: the process of a replica has ended."""
+        self._tell(Gone(self.job, replica, time.time_ns()))
+
+    def back(self, replica: int) -> None:
+        """For the coordinator: a replica was started again."""
+        self._tell(Back(self.job, replica, time.time_ns()))
+
+    def _tell(self, telling: Telling) -> None:
+        envelope = seal(self.replica, telling, self.signer)
+        needed = self.needed or len(self.verifiers) // 2 + 1
+        waiting = list(self.verifiers)
+        refusals: list[WireError] = []
+        told = 0
+        look = FIRST_LOOK
+        end = time.monotonic() + self.timeout
+        while True:
+            late: list[WireError] = []
+            for address in waiting[:]:
+                try:
+                    self._tell_one(address, envelope)
+                    told += 1
+                    waiting.remove(address)
+                except RefusedError as error:
+                    refusals.append(error)
+                    waiting.remove(address)
+                except WireError as error:
+                    late.append(error)
+            if told >= needed:
+                return
+            if told + len(waiting) < needed:
+                raise refusals[0]
+            if time.monotonic() > end:
+                raise late[0]
+            time.sleep(look)
+            look = min(LAST_LOOK, 2 * look)
+
+    def _tell_one(self, address: str, envelope: Envelope) -> None:
+        answer = act(address, self.security, "tell", encode([envelope]), timeout=ATTEMPT)
+        refusal = "".join(decode(answer, list[str]))
+        if refusal:
+            raise RefusedError(f"{address}: {refusal}")
+
+
+@dataclass(slots=True)
+class _Heard:
+    """What one verifier has said last."""
+
+    client: LogClient
+    version: int = -1
+    standing: Standing | None = None
+    rests_until: float = 0.0
+
+
+class Verifiers:
+    """All verifiers that somebody asks, as one. One thread at a time. A context manager."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        retries: int,
+        addresses: Sequence[str],
+        security: Security | None = None,
+        *,
+        needed: int | None = None,
+        timeout: float = TIMEOUT,
+    ) -> None:
+        """`needed`: how many must say the same; more than half if it is not given."""
+        self._plan = plan
+        self._retries = retries
+        self._needed = needed or len(addresses) // 2 + 1
+        self._timeout = timeout
+        self._heard = [
+            _Heard(LogClient(address, security, timeout=ATTEMPT)) for address in addresses
+        ]
+        self._said: tuple[list[Standing | None], Standing] | None = None
+
+    def consult(self) -> Standing:
+        """How the job stands. What a verifier said stays true if it does not answer now; raises
+        UnreachableError if too few have ever answered."""
+        end = time.monotonic() + self._timeout
+        look = FIRST_LOOK
+        while True:
+            errors = self._ask_all()
+            heard = [each.standing for each in self._heard]
+            if sum(each is not None for each in heard) >= self._needed:
+                return self._combined(heard)
+            if time.monotonic() > end:
+                raise errors[0]
+            time.sleep(look)
+            look = min(LAST_LOOK, 2 * look)
+
+    def wait(self, known: Standing) -> None:
+        """Until the job may stand otherwise than was known."""
+        end = time.monotonic() + LONGEST_WAIT
+        look = FIRST_LOOK
+        while self.consult() == known and time.monotonic() < end:
+            time.sleep(look)
+            look = min(LAST_LOOK, 2 * look)
+
+    def chunk(self, stage: str, number: int, seq: int) -> Agreed | None:
+        """What was agreed upon of a chunk; None as long as too few say so."""
+        said: Counter[tuple[bytes, int]] = Counter()
+        found: dict[tuple[bytes, int], Agreed] = {}
+        for each in self._heard:
+            agreed = self._call(each, "chunk", (stage, number, seq), Agreed | None)
+            if isinstance(agreed, Agreed):
+                said[agreed.digest, agreed.rows] += 1
+                found[agreed.digest, agreed.rows] = agreed
+        most = said.most_common(1)
+        return found[most[0][0]] if most and most[0][1] >= self._needed else None
+
+    def close(self) -> None:
+        for each in self._heard:
+            each.client.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _ask_all(self) -> list[WireError]:
+        errors = []
+        for each in self._heard:
+            answer = self._call(each, "consult", Asked(each.version), Answer)
+            if isinstance(answer, WireError):
+                errors.append(answer)
+            elif answer.standing is not None:
+                each.version, each.standing = answer.version, answer.standing
+        return errors
+
+    def _call(self, heard: _Heard, name: str, asked: Any, form: Any) -> Any:
+        """What one verifier answers, or the error by which it does not."""
+        now = time.monotonic()
+        others = sum(each.rests_until <= now for each in self._heard if each is not heard)
+        if heard.rests_until > now and others >= self._needed:
+            return UnreachableError(f"{heard.client.address}: does not answer; asked again later")
+        try:
+            answer = decode(heard.client.act(name, encode(asked)), form)
+        except WireError as error:
+            heard.rests_until = time.monotonic() + REST
+            return error
+        heard.rests_until = 0.0
+        return answer
+
+    def _combined(self, heard: list[Standing | None]) -> Standing:
+        """The same object as long as nobody says anything new."""
+        if self._said is None or any(
+            new is not old for new, old in zip(heard, self._said[0], strict=True)
+        ):
+            standing = combine(self._plan, self._retries, heard, self._needed)
+            self._said = heard, standing
+        return self._said[1]

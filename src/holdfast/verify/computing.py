@@ -1,0 +1,104 @@
+"""Computes the stages of a replica on its Spark session."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from pyspark.sql import DataFrame, SparkSession
+
+from holdfast.protocol.verification import Agreed, Compute, Input
+from holdfast.verify.calls import Calls, Unverified
+from holdfast.verify.jobs import Job, Stage
+from holdfast.verify.reading import Accuser, Binding, open_slices
+from holdfast.verify.slices import Making, Reporter, make_slices
+from holdfast.verify.source_files import SourceFile
+
+__all__ = ["Frames", "Maker", "SparkComputer", "Witness", "define_job"]
+
+Frames = Mapping[str, DataFrame]
+"""What a stage reads, by the parents' names."""
+
+Maker = Callable[[Frames], DataFrame]
+
+
+class Witness(Reporter, Accuser, Protocol):
+    """What tasks tell the verifiers through."""
+
+
+class SparkComputer:
+    """Of one replica; `folder` is its own, on the machine of its driver."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        job: str,
+        replica: int,
+        slices: int,
+        storage: Path,
+        folder: Path,
+        witness: Witness,
+        task_witness: Witness | None = None,
+        calls_for: Callable[[Compute], Calls] = lambda step: Unverified(),
+    ) -> None:
+        """`task_witness`: for tasks, if they are to speak through another one. `calls_for`: what
+        the code of a stage may ask in a step."""
+        self.spark = spark
+        self._job = job
+        self._replica = replica
+        self._slices = slices
+        self._storage = storage
+        self._folder = folder
+        self._witness = witness
+        self._task_witness = task_witness or witness
+        self._calls_for = calls_for
+        self.calls: Calls = Unverified()
+        """What the stage may ask that is computed now."""
+        self._makers: dict[str, Maker] = {}
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def define(self, stage: str, make: Maker) -> None:
+        """How to make a stage; a new definition takes the place of an old one."""
+        self._makers[stage] = make
+
+    def compute(self, step: Compute) -> tuple[Agreed, ...]:
+        frames = {parent: self.open(parent, inputs) for parent, inputs in step.inputs.items()}
+        making = Making(
+            job=self._job,
+            stage=step.stage,
+            run=step.run,
+            basis=step.basis,
+            replica=self._replica,
+            storage=self._storage,
+            reporter=self._task_witness,
+        )
+        self.calls = self._calls_for(step)
+        df = self._makers[step.stage](frames)
+        return make_slices(df, self._slices, making, self._witness)
+
+    def open(self, stage: str, inputs: tuple[Input, ...]) -> DataFrame:
+        """A stage's rows, read from these inputs."""
+        path = self._folder / f"{stage}-{secrets.token_hex(8)}.binding"
+        Binding(self._storage, stage, inputs, self._task_witness).save(path)
+        return open_slices(self.spark, path)
+
+
+def define_job(
+    computer: SparkComputer, job: Job, files: Mapping[str, Sequence[SourceFile]]
+) -> None:
+    """Let the stages of a job be made from these files of its sources."""
+    sources = {
+        name: source.open(computer.spark, files[name]) for name, source in job.sources.items()
+    }
+    for stage in job.stages.values():
+        computer.define(stage.name, _maker(computer, stage, sources))
+
+
+def _maker(computer: SparkComputer, stage: Stage, sources: Frames) -> Maker:
+    def make(frames: Frames) -> DataFrame:
+        known = {**sources, **frames}
+        return stage.frame([known[name] for name in stage.inputs], computer.calls)
+
+    return make

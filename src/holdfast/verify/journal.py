@@ -1,0 +1,128 @@
+"""What a verifier was told, on disk, so that one that is killed goes on where it was.
+
+Each entry is safe when `append` returns. What a crash cut off at the end was never answered, and is
+cut off when the journal is opened again.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from struct import Struct
+from typing import Final, Self
+
+import msgspec
+
+from holdfast.errors import StoreCorruptError, StoreUnavailableError
+from holdfast.verify.messages import Envelope
+
+__all__ = ["Entry", "Journal"]
+
+HEAD: Final = Struct(">II")
+"""The length of an entry, and its checksum."""
+NAME: Final = "journal"
+
+
+class Entry(msgspec.Struct, array_like=True, frozen=True):
+    time: float
+    """By the verifier's clock."""
+    envelope: Envelope | None
+    """None: nothing came, and it was time to decide something."""
+
+
+class Journal:
+    """In a folder of its own. One process at a time. A context manager."""
+
+    def __init__(self, folder: Path) -> None:
+        path = folder / NAME
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._file = path.open("a+b", buffering=0)
+        except OSError as error:
+            raise StoreUnavailableError(
+                f"{path}: {error.strerror}; give a folder that may be written to"
+            ) from error
+        self._path = path
+        try:
+            self._lock()
+            self.found = tuple(self._read())
+            """What was told before."""
+            _sync(folder)
+        except BaseException:
+            self._file.close()
+            raise
+
+    def append(self, entries: Sequence[Entry]) -> None:
+        """Raises StoreUnavailableError if they could not be written; then nothing was."""
+        data = b"".join(map(_pack, entries))
+        end = os.fstat(self._file.fileno()).st_size
+        try:
+            rest = memoryview(data)
+            while rest:
+                rest = rest[self._file.write(rest) :]
+            os.fdatasync(self._file.fileno())
+        except OSError as error:
+            os.ftruncate(self._file.fileno(), end)
+            raise StoreUnavailableError(
+                f"{self._path}: {error.strerror}; make room on the disk, or give another folder"
+            ) from error
+
+    def close(self) -> None:
+        self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _lock(self) -> None:
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise StoreUnavailableError(
+                f"{self._path}: another verifier has it; stop that one first"
+            ) from None
+
+    def _read(self) -> Iterator[Entry]:
+        """The whole entries; what follows the last one is cut off."""
+        data = self._path.read_bytes()
+        good = 0
+        while (text := _entry_at(data, good)) is not None:
+            yield msgspec.msgpack.decode(text, type=Entry)
+            good += HEAD.size + len(text)
+        if good + HEAD.size <= len(data):
+            size, _ = HEAD.unpack_from(data, good)
+            if _entry_at(data, good + HEAD.size + size) is not None:
+                # No crash leaves something whole behind what is not.
+                raise StoreCorruptError(
+                    f"{self._path}: damaged at byte {good}; restore it from a copy, or submit the "
+                    "job again"
+                )
+        os.ftruncate(self._file.fileno(), good)
+
+
+def _entry_at(data: bytes, start: int) -> bytes | None:
+    """None if no whole entry starts there."""
+    if start + HEAD.size > len(data):
+        return None
+    size, check = HEAD.unpack_from(data, start)
+    text = data[start + HEAD.size : start + HEAD.size + size]
+    return text if text and len(text) == size and zlib.crc32(text) == check else None
+
+
+def _pack(entry: Entry) -> bytes:
+    text = msgspec.msgpack.encode(entry)
+    return HEAD.pack(len(text), zlib.crc32(text)) + text
+
+
+def _sync(folder: Path) -> None:
+    """Let the name of a new file be safe too."""
+    opened = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)

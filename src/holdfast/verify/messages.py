@@ -1,0 +1,153 @@
+"""What travels between replicas, coordinator and verifiers, as MessagePack.
+
+What is told to verifiers comes in envelopes, signed. What is read here may come from anybody: it
+has the types and sizes that it should have, or WireError is raised and nothing else.
+"""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+from typing import Annotated, Any
+
+import msgspec
+
+from holdfast.protocol.verification import Report, Standing
+from holdfast.verify.signing import SIGNATURE_SIZE, Signer
+from holdfast.wire.chunks import DIGEST_SIZE
+from holdfast.wire.errors import WireError
+
+__all__ = [
+    "MAX_CALL",
+    "MAX_ENVELOPES",
+    "Answer",
+    "Asked",
+    "Back",
+    "Broken",
+    "Envelope",
+    "Envelopes",
+    "Gone",
+    "Reported",
+    "Started",
+    "Telling",
+    "decode",
+    "encode",
+    "open_envelope",
+    "seal",
+]
+
+MAX_CALL = 4 << 20
+"""Bytes of a call that a verifier takes."""
+MAX_BODY = 8 << 10
+MAX_ENVELOPES = 256
+"""In one call."""
+MAX_NAME = 255
+MAX_ROWS = 2**62
+
+
+class _Form(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+    """How something looks on the wire."""
+
+
+class Reported(_Form, tag="report"):
+    report: Report
+
+
+class Started(_Form, tag="start"):
+    """A replica starts on a host."""
+
+    job: str
+    host: str
+
+
+class Broken(_Form, tag="broken"):
+    """Somebody's copy of a slice does not have the digest that it should have."""
+
+    job: str
+    stage: str
+    slice: int
+    maker: int
+
+
+class Gone(_Form, tag="gone"):
+    """The process of a replica has ended. `number` goes up from one word of the coordinator to the
+    next, so that nobody can say it again later."""
+
+    job: str
+    replica: int
+    number: int
+
+
+class Back(_Form, tag="back"):
+    """A replica was started again."""
+
+    job: str
+    replica: int
+    number: int
+
+
+Telling = Reported | Started | Broken | Gone | Back
+
+
+class Envelope(_Form):
+    """Something told, and who says so."""
+
+    sender: int
+    """The number of a replica, or 0 for the coordinator."""
+    body: Annotated[bytes, msgspec.Meta(max_length=MAX_BODY)]
+    signature: Annotated[bytes, msgspec.Meta(min_length=SIGNATURE_SIZE, max_length=SIGNATURE_SIZE)]
+
+
+Envelopes = Annotated[tuple[Envelope, ...], msgspec.Meta(max_length=MAX_ENVELOPES)]
+
+
+class Asked(_Form):
+    """How does the job stand, if not as it did in this version?"""
+
+    version: int
+
+
+class Answer(_Form):
+    version: int
+    standing: Standing | None
+    """None if it is as it was."""
+
+
+def seal(sender: int, telling: Telling, signer: Signer) -> Envelope:
+    body = encode(telling)
+    if len(body) > MAX_BODY:
+        raise WireError(f"a report of {len(body)} bytes is too long; give shorter names and paths")
+    return Envelope(sender, body, signer.sign(body))
+
+
+def open_envelope(envelope: Envelope) -> Telling:
+    """What is in it. Whether its sender has said so is another question."""
+    telling: Telling = decode(envelope.body, Telling)
+    if isinstance(telling, Reported):
+        _check(telling.report)
+    elif isinstance(telling, Started) and not 0 < len(telling.host) <= MAX_NAME:
+        raise WireError("a host's name is empty or too long")
+    return telling
+
+
+def encode(value: Any) -> bytes:
+    return msgspec.msgpack.encode(value)
+
+
+def decode(data: bytes, form: Any) -> Any:
+    """Raises WireError for whatever is not of this form."""
+    try:
+        return msgspec.msgpack.decode(data, type=form)
+    except (msgspec.MsgspecError, ValueError, RecursionError, OverflowError, MemoryError) as error:
+        raise WireError(f"a message cannot be read: {error}"[:300]) from None
+
+
+def _check(report: Report) -> None:
+    if len(report.digest) != DIGEST_SIZE or len(report.basis) != DIGEST_SIZE:
+        raise WireError(f"a digest or basis does not have {DIGEST_SIZE} bytes")
+    if not 0 < len(report.host) <= MAX_NAME:
+        raise WireError("a host's name is empty or too long")
+    if report.rows > MAX_ROWS:
+        raise WireError(f"{report.rows} rows are too many")
+    path = PurePosixPath(report.path)
+    if path.is_absolute() or ".." in path.parts or not path.parts or "\0" in report.path:
+        raise WireError("a path leads out of the storage")

@@ -1,0 +1,114 @@
+"""One replica of a job: computes what is to be computed next until the verifiers are content.
+
+What comes next is decided by `next_steps` alone, from what the verifiers say and what this replica
+has computed. How a stage is computed is left to the `Computer`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container
+from typing import Final, Protocol
+
+from holdfast.errors import InvalidArgumentError
+from holdfast.protocol.verification import (
+    Agreed,
+    Compute,
+    Computed,
+    Input,
+    JobState,
+    Mode,
+    Plan,
+    Standing,
+    inputs_of,
+    next_steps,
+)
+from holdfast.verify.errors import JobFailedError
+from holdfast.verify.trace import Trace
+
+__all__ = ["Computer", "Replica", "Verifiers"]
+
+TRIES: Final = 2
+"""Of one step from the same inputs, before it is the step that is to blame."""
+
+
+class Verifiers(Protocol):
+    """All verifiers of the job, as one."""
+
+    def consult(self) -> Standing:
+        """How the job stands."""
+
+    def wait(self, known: Standing) -> None:
+        """Until it may stand otherwise."""
+
+
+class Computer(Protocol):
+    def compute(self, step: Compute) -> tuple[Agreed, ...]:
+        """Compute a stage and report it; its slices, of which this replica is the only holder."""
+
+
+class Replica:
+    """The loop. Whatever was computed is forgotten with it: a new one computes it again."""
+
+    def __init__(
+        self,
+        number: int,
+        plan: Plan,
+        mode: Mode,
+        verifiers: Verifiers,
+        computer: Computer,
+        trace: Trace,
+    ) -> None:
+        self._number = number
+        self._plan = plan
+        self._mode = mode
+        self._verifiers = verifiers
+        self._computer = computer
+        self._trace = trace
+        self._computed: dict[str, Computed] = {}
+        self._failures: dict[tuple[str, bytes], int] = {}
+
+    def finish(self) -> Standing:
+        """Compute until the job is done. Raises JobFailedError if it fails."""
+        return self.work(self._plan.stages, lambda standing: standing.state is JobState.DONE)
+
+    def work(self, stages: Container[str], is_enough: Callable[[Standing], bool]) -> Standing:
+        """Compute of these stages what is to be computed, until it is enough."""
+        while True:
+            standing = self._verifiers.consult()
+            if standing.state is JobState.FAILED:
+                raise JobFailedError(standing.failure)
+            if is_enough(standing):
+                return standing
+            steps = next_steps(self._plan, self._mode, self._number, standing, self._computed)
+            step = next((each for each in steps if each.stage in stages), None)
+            if step is None:
+                self._verifiers.wait(standing)
+            else:
+                self._compute(step)
+
+    def may_pass(self, stage: str, standing: Standing) -> bool:
+        """Whether what follows a stage may look at what it gave, agreed upon or not."""
+        verdict = standing.verdicts[stage]
+        if verdict.is_ok:
+            return True
+        done = self._computed.get(stage)
+        return self._mode is not Mode.BLOCKING and done is not None and done.run == verdict.run
+
+    def inputs_of(self, stage: str, standing: Standing) -> tuple[Input, ...]:
+        """Where it reads a stage that `may_pass`."""
+        return inputs_of(self._plan, self._number, standing, self._computed, stage)
+
+    def _compute(self, step: Compute) -> None:
+        self._trace.starts(step)
+        try:
+            slices = self._computer.compute(step)
+        except Exception as error:
+            self._trace.failed(step, str(error))
+            # Perhaps inputs were broken, which the verifiers know of by now.
+            key = (step.stage, step.basis)
+            self._failures[key] = self._failures.get(key, 0) + 1
+            if isinstance(error, InvalidArgumentError) or self._failures[key] >= TRIES:
+                raise
+            return
+        self._computed[step.stage] = Computed(step.run, step.digests, slices)
+        self._trace.made(step, slices)

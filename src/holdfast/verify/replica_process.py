@@ -1,0 +1,137 @@
+"""One replica as a process: its own Spark application, until the job is done or has failed.
+
+    python -m holdfast.verify.replica_process ORDERS
+
+It ends with 0 when the job is done, and with 1 and a message when it cannot be. Killed and started
+again with the same orders, it computes anew what is not agreed upon yet.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from holdfast.errors import HoldfastError, InvalidArgumentError
+from holdfast.protocol.verification import Compute, Plan, Standing
+from holdfast.verify.client import Verifiers, Witness
+from holdfast.verify.computing import SparkComputer, define_job
+from holdfast.verify.determinism import JOB_TIME
+from holdfast.verify.hosts import this_host
+from holdfast.verify.job_files import Program, load_job
+from holdfast.verify.orders import Orders
+from holdfast.verify.program import run_program
+from holdfast.verify.replica import Replica
+from holdfast.verify.signing import Signer
+from holdfast.verify.task_calls import TaskCalls
+from holdfast.verify.trace import Trace
+
+__all__ = ["TRACE", "replica_environment", "run_replica"]
+
+TRACE: Final = "trace.jsonl"
+"""In the replica's folder."""
+TASK_PATIENCE: Final = 5.0
+"""Seconds that a task tries to bring a report; after that its driver does."""
+_SETTINGS: Final = {
+    "spark.master": "local[2]",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.log.level": "ERROR",
+}
+
+logger = logging.getLogger("holdfast")
+
+
+def replica_environment() -> dict[str, str]:
+    """What the process is to have in its environment: sets of texts have one order then."""
+    return {"PYTHONHASHSEED": "0"}
+
+
+def run_replica(orders: Orders) -> Standing:
+    """How the job stands in the end. Raises JobFailedError if it fails."""
+    job = load_job(orders.file)
+    plan = Plan(job.plan.stages, orders.slices)
+    os.environ[JOB_TIME] = str(orders.submitted)
+    witness = Witness(
+        orders.job, orders.replica, Signer(orders.secret), orders.verifiers, orders.security
+    )
+    folder = Path(orders.folder)
+    spark = _session(orders)
+    try:
+        with Verifiers(plan, orders.retries, orders.asks, orders.security) as verifiers:
+            witness.start(this_host())
+            computer = SparkComputer(
+                spark,
+                orders.job,
+                orders.replica,
+                plan.slices,
+                Path(orders.storage),
+                folder,
+                witness,
+                replace(witness, timeout=TASK_PATIENCE),
+                lambda step: _calls(orders, plan, witness, step),
+            )
+            trace = Trace(folder / TRACE)
+            replica = Replica(orders.replica, plan, orders.mode, verifiers, computer, trace)
+            if isinstance(job, Program):
+                return run_program(job, replica, computer)
+            define_job(computer, job, orders.sources)
+            return replica.finish()
+    finally:
+        spark.stop()
+
+
+def _calls(orders: Orders, plan: Plan, witness: Witness, step: Compute) -> TaskCalls:
+    return TaskCalls(
+        stage=step.stage,
+        run=step.run,
+        basis=step.basis,
+        stages=plan.stages,
+        slices=plan.slices,
+        retries=orders.retries,
+        witness=witness,
+        asks=orders.asks,
+    )
+
+
+def _session(orders: Orders) -> SparkSession:
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    settings = _SETTINGS | orders.spark
+    if settings["spark.master"].startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        settings = {"spark.driver.host": "127.0.0.1"} | settings
+    builder = SparkSession.builder.appName(f"{orders.job}, replica {orders.replica}")
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser("holdfast.verify.replica_process", description=__doc__)
+    parser.add_argument("orders", type=Path, help="the orders of the replica")
+    given = parser.parse_args(arguments)
+    logging.basicConfig(
+        stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s"
+    )
+    logging.getLogger("py4j").setLevel(logging.WARNING)
+    try:
+        orders = Orders.read(given.orders)
+        if os.environ.get("PYTHONHASHSEED") != "0":
+            raise InvalidArgumentError("PYTHONHASHSEED: is not 0; start replicas with it")
+        run_replica(orders)
+        logger.info("%s: replica %d is done", orders.job, orders.replica)
+    except (HoldfastError, PySparkException) as error:
+        parser.exit(1, f"{error}\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,270 @@
+"""A verifier as a process: `python -m holdfast.verify.server CHARTER FOLDER`.
+
+It answers over Flight what replicas, coordinator and other verifiers call: `tell`, `consult`,
+`chunk`, `told` and `status`. Whatever is refused is counted and has changed nothing. Killed and
+started again with the same folder, it goes on where it was, at the same port.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from threading import Condition, Event, Thread
+from typing import Self
+
+import pyarrow as pa
+
+from holdfast.errors import HoldfastError, InvalidArgumentError, StoreUnavailableError
+from holdfast.protocol.messages import Message
+from holdfast.verify.charter import Charter
+from holdfast.verify.messages import (
+    MAX_CALL,
+    MAX_ENVELOPES,
+    Answer,
+    Asked,
+    Envelopes,
+    decode,
+    encode,
+)
+from holdfast.verify.register import Register
+from holdfast.wire import Address, LogClient, LogServer, Outbox, Security
+
+__all__ = ["VerifierServer", "main"]
+
+ADDRESS = "address"
+"""The file in the folder that says where it listens."""
+PULL = 1.0
+"""Seconds between two questions to another verifier for what it was told."""
+TIMEOUT = 5.0
+
+logger = logging.getLogger("holdfast")
+
+
+class VerifierServer:
+    """Serves until it is closed. A context manager."""
+
+    def __init__(
+        self,
+        charter: Charter,
+        folder: Path,
+        address: tuple[str, int] | str = ("127.0.0.1", 0),
+        security: Security | None = None,
+        peers: Sequence[str] = (),
+    ) -> None:
+        """`peers`: the job's other verifiers. What they were told is asked for, so that one that
+        was down, or was told something else, hears of everything."""
+        self._folder = folder
+        self._security = security
+        self._register = Register(charter, folder)
+        self._change = Condition()
+        self._closing = Event()
+        try:
+            wanted = self._remembered(Address.of(address))
+            self._server = LogServer(wanted, security, _Service(self), max_message=MAX_CALL)
+        except BaseException:
+            self._register.close()
+            raise
+        self.address = self._server.address
+        self._remember()
+        self._threads = [
+            Thread(target=self._keep_time, name="holdfast verifier clock", daemon=True),
+            *(
+                Thread(target=self._pull, args=(peer,), name=f"holdfast from {peer}", daemon=True)
+                for peer in peers
+            ),
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def close(self) -> None:
+        self._closing.set()
+        with self._change:
+            self._change.notify_all()
+        self._server.close()
+        for thread in self._threads:
+            thread.join()
+        self._register.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def tell(self, body: bytes) -> bytes:
+        envelopes = decode(body, Envelopes)
+        with self._change:
+            answers = self._register.tell(envelopes)
+            self._change.notify_all()
+        return encode(answers)
+
+    def consult(self, body: bytes) -> bytes:
+        asked = decode(body, Asked)
+        with self._change:
+            version = self._register.version
+            standing = None if asked.version == version else self._register.standing()
+        return encode(Answer(version, standing))
+
+    def chunk(self, body: bytes) -> bytes:
+        stage, number, seq = decode(body, tuple[str, int, int])
+        with self._change:
+            return encode(self._register.chunk(stage, number, seq))
+
+    def told(self, body: bytes) -> bytes:
+        """What this verifier was told, after the first so many."""
+        first = decode(body, int)
+        if first < 0:
+            raise InvalidArgumentError("told: give 0 or more")
+        with self._change:
+            return encode(self._register.told[first : first + MAX_ENVELOPES])
+
+    def status(self) -> bytes:
+        """For people, as JSON."""
+        with self._change:
+            standing = self._register.standing()
+            counts = dict(self._register.counts)
+            refused = self._register.refused + self._server.refused
+            started = self._register.started
+        return json.dumps(
+            {
+                "job": self._register.charter.job,
+                "state": standing.state,
+                "failure": standing.failure,
+                "started": started,
+                "stages": {
+                    name: {"state": verdict.state, "run": str(verdict.run)}
+                    for name, verdict in standing.verdicts.items()
+                },
+                "findings": [asdict(finding) for finding in standing.findings],
+                "counts": counts,
+                "refused": refused,
+            }
+        ).encode()
+
+    def _keep_time(self) -> None:
+        """Decide what is due although nothing comes in."""
+        with self._change:
+            while not self._closing.is_set():
+                due = self._register.next_wake
+                pause = None if due is None else due - self._register.now
+                if pause is not None and pause <= 0:
+                    self._wake()
+                else:
+                    self._change.wait(pause)
+
+    def _wake(self) -> None:
+        try:
+            self._register.wake()
+        except StoreUnavailableError as error:
+            logger.error("%s", error)
+            self._change.wait(PULL)
+
+    def _pull(self, peer: str) -> None:
+        """Ask another verifier again and again for what it was told."""
+        first = 0
+        while not self._closing.wait(PULL):
+            try:
+                with LogClient(peer, self._security, timeout=TIMEOUT) as client:
+                    envelopes = decode(client.act("told", encode(first)), Envelopes)
+                with self._change:
+                    self._register.tell(envelopes)
+                    self._change.notify_all()
+                first += len(envelopes)
+            except HoldfastError as error:
+                logger.debug("%s: %s", peer, error)
+
+    def _remembered(self, address: Address) -> Address:
+        """Port 0 stands for any; once taken it is kept."""
+        path = self._folder / ADDRESS
+        if address.port or not path.exists():
+            return address
+        return Address.of(path.read_text())
+
+    def _remember(self) -> None:
+        path = self._folder / ADDRESS
+        unfinished = path.with_suffix(".unfinished")
+        unfinished.write_text(str(self.address))
+        unfinished.rename(path)
+
+
+class _Service:
+    """What Flight's calls come to; verifiers have no links and no rows."""
+
+    def __init__(self, server: VerifierServer) -> None:
+        self._server = server
+
+    def act(self, name: str, body: bytes) -> bytes:
+        match name:
+            case "tell":
+                return self._server.tell(body)
+            case "consult":
+                return self._server.consult(body)
+            case "chunk":
+                return self._server.chunk(body)
+            case "told":
+                return self._server.told(body)
+            case "status":
+                return self._server.status()
+        raise InvalidArgumentError(
+            "action: a verifier knows tell, consult, chunk, told and status; call one of these"
+        )
+
+    def opened(self, party: str, outbox: Outbox) -> None:
+        outbox.close()
+
+    def received(self, party: str, message: Message) -> None:
+        raise InvalidArgumentError("link: a verifier takes none; call its actions")
+
+    def closed(self, party: str, outbox: Outbox) -> None:
+        pass
+
+    def read(self, ticket: bytes) -> pa.Table | pa.RecordBatchReader:
+        raise InvalidArgumentError("ticket: a verifier has no rows; read them from the storage")
+
+    def push(self, stream: str, batch: pa.RecordBatch) -> bytes:
+        raise InvalidArgumentError("push: a verifier takes no rows; write them to the storage")
+
+    def streams(self) -> Mapping[str, pa.Schema]:
+        return {}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser("holdfast.verify.server", description=__doc__)
+    parser.add_argument("charter", type=Path, help="the charter of the job")
+    parser.add_argument("folder", type=Path, help="where it keeps its journal")
+    parser.add_argument("--address", default="127.0.0.1:0", help="host:port; port 0 is any")
+    parser.add_argument("--peer", action="append", default=[], help="another verifier, host:port")
+    parser.add_argument("--token-env", help="the variable of the environment with the token")
+    parser.add_argument("--certificate", type=Path)
+    parser.add_argument("--key", type=Path)
+    parser.add_argument("--authority", type=Path)
+    given = parser.parse_args(arguments)
+    logging.basicConfig(
+        stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s"
+    )
+    ending = Event()
+    for each in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(each, lambda *_: ending.set())
+    try:
+        security = Security.read(
+            token_env=given.token_env,
+            certificate=given.certificate,
+            key=given.key,
+            authority=given.authority,
+        )
+        charter = Charter.read(given.charter)
+        with VerifierServer(charter, given.folder, given.address, security, given.peer) as server:
+            logger.info("verifier of %s: listens on %s", charter.job, server.address)
+            ending.wait()
+    except HoldfastError as error:
+        parser.exit(1, f"{error}\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,134 @@
+"""The files that a job reads. Every replica reads them itself; they are not verified.
+
+Which files there are, and how long they are, is looked up once, when the job is submitted. So no
+replica sees a file more, or a longer one, than the others.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from holdfast.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["Source", "SourceFile", "make_source"]
+
+_FORMATS: Final = {
+    ".parquet": "parquet",
+    ".csv": "csv",
+    ".json": "json",
+    ".jsonl": "json",
+    ".orc": "orc",
+    ".txt": "text",
+}
+_HIDDEN: Final = (".", "_")
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    path: str
+    size: int
+    """In bytes, when the job was submitted."""
+
+
+@dataclass(frozen=True)
+class Source:
+    name: str
+    path: str
+    """A file, a pattern or a folder; relative to that of the job."""
+    format: str | None
+    """None: what the files' names end in."""
+    schema: str | None
+    options: tuple[tuple[str, str], ...]
+
+    def find(self, folder: Path) -> tuple[SourceFile, ...]:
+        """The files that there are now, in order of their names."""
+        found = [path for place in _places(folder, self.path) for path in _files_in(place)]
+        if not found:
+            raise InvalidArgumentError(
+                f"source {self.name}: there is no file {folder / self.path}; "
+                "paths are relative to the folder of the job's file"
+            )
+        return tuple(SourceFile(str(path), path.stat().st_size) for path in sorted(set(found)))
+
+    def open(self, spark: SparkSession, files: Sequence[SourceFile]) -> DataFrame:
+        """Their rows. Raises InvalidArgumentError if a file is not as it was."""
+        for file in files:
+            self._check(file)
+        paths = [file.path for file in files]
+        format_ = self.format or self._format_of(paths)
+        reader = spark.read.format(format_)
+        if self.schema is not None:
+            reader = reader.schema(self.schema)
+        # Columns that are names of folders, as in `day=3/part.parquet`.
+        common = os.path.commonpath([os.path.dirname(path) for path in paths])
+        base = common.partition("=")[0].rpartition("/")[0] if "=" in common else common
+        given = {"basePath": base} | dict(self.options)
+        return reader.options(**given).load(paths)
+
+    def _check(self, file: SourceFile) -> None:
+        try:
+            size = os.stat(file.path).st_size
+        except OSError as error:
+            raise InvalidArgumentError(
+                f"source {self.name}: {file.path}: {error.strerror}; it was there when the job was "
+                "submitted, see whether all hosts have it"
+            ) from None
+        if size != file.size:
+            raise InvalidArgumentError(
+                f"source {self.name}: {file.path} has {size} bytes and had {file.size} when the "
+                "job was submitted; leave files alone while a job runs, and submit it again"
+            )
+
+    def _format_of(self, paths: Sequence[str]) -> str:
+        formats = {_FORMATS.get(Path(path).suffix, "") for path in paths}
+        if len(formats) > 1 or "" in formats:
+            raise InvalidArgumentError(
+                f"source {self.name}: the names of its files do not tell what they are; give its "
+                f"format, or files that end in {', '.join(_FORMATS)}"
+            )
+        return formats.pop()
+
+
+def make_source(
+    name: str, path: str, format: str | None, schema: str | None, options: Mapping[str, str]
+) -> Source:
+    for option in options:
+        if option.lower() in ("path", "basepath", "pathglobfilter", "recursivefilelookup"):
+            raise InvalidArgumentError(
+                f"source {name}: option {option} chooses files; let the path do so"
+            )
+    return Source(name, path, format, schema, tuple(sorted(options.items())))
+
+
+def _places(folder: Path, path: str) -> list[Path]:
+    place = Path(folder / path)
+    if not any(sign in path for sign in "*?["):
+        return [place] if place.exists() else []
+    fixed = Path(place.anchor)
+    parts = list(place.parts[1:] if place.anchor else place.parts)
+    while parts and not any(sign in parts[0] for sign in "*?["):
+        fixed /= parts.pop(0)
+    found = fixed.glob("/".join(parts))
+    return [each for each in found if not any(map(_is_hidden, each.relative_to(fixed).parts))]
+
+
+def _files_in(place: Path) -> list[Path]:
+    if place.is_file():
+        return [place]
+    return [
+        path
+        for path in place.rglob("*")
+        if path.is_file() and not any(map(_is_hidden, path.relative_to(place).parts))
+    ]
+
+
+def _is_hidden(name: str) -> bool:
+    """As Spark has it; names like `_day=3` are columns."""
+    return name.startswith(_HIDDEN) and "=" not in name

@@ -1,0 +1,114 @@
+"""Whole replicas on Spark: whoever goes wrong, what is agreed upon is what a clean run gives."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from holdfast.protocol.verification import JobState, Kind, Mode
+from holdfast.verify import Job
+from tests.verify.fleet import Fleet
+
+LIES = F.col("wh") + 1
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Job:
+    readings = pa.table({"meter": [n % 7 for n in range(300)], "wh": range(300)})
+    prices = pa.table({"meter": range(7), "price": [3, 1, 4, 1, 5, 9, 2]})
+    pa.parquet.write_table(readings, tmp_path / "readings.parquet")
+    pa.parquet.write_table(prices, tmp_path / "prices.parquet")
+    job = Job("bills", slices=2, folder=tmp_path)
+    job.source("readings", "readings.parquet")
+    job.source("prices", "prices.parquet")
+
+    @job.stage
+    def sums(readings: DataFrame) -> DataFrame:
+        return readings.groupBy("meter", (F.col("wh") % 2).alias("half")).agg(
+            F.sum("wh").alias("wh")
+        )
+
+    @job.stage
+    def charges(sums: DataFrame, prices: DataFrame) -> DataFrame:
+        charge = (F.col("wh") * F.col("price")).alias("charge")
+        return sums.join(prices, "meter").select("meter", "half", "wh", charge)
+
+    @job.stage
+    def bills(charges: DataFrame) -> DataFrame:
+        return charges.groupBy("meter").agg(F.sum("wh").alias("wh"), F.sum("charge").alias("sum"))
+
+    return job
+
+
+def expected(spark: SparkSession, job: Job) -> list[dict[str, Any]]:
+    return sorted((row.asDict() for row in job.run(spark)["bills"].collect()), key=str)
+
+
+def found(fleet: Fleet) -> list[dict[str, Any]]:
+    return sorted(fleet.agreed("bills").to_pylist(), key=str)
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_a_clean_run_raises_no_alarm(
+    spark: SparkSession, job: Job, tmp_path: Path, mode: Mode
+) -> None:
+    fleet = Fleet(spark, tmp_path, job.plan, mode=mode)
+    fleet.define(job)
+    assert fleet.run().state is JobState.DONE
+    assert found(fleet) == expected(spark, job)
+    assert [
+        each for each in fleet.verifiers.verifier.findings if each.kind != Kind.SHARED_HOST
+    ] == []
+
+
+def test_liars_in_two_stages_in_a_row_are_named_and_fed_by_others(
+    spark: SparkSession, job: Job, tmp_path: Path
+) -> None:
+    fleet = Fleet(spark, tmp_path, job.plan, mode=Mode.HYBRID)
+    fleet.define(job)
+    fleet.corrupt(1, "sums", lambda df: df.withColumn("wh", LIES))
+    fleet.corrupt(2, "charges", lambda df: df.withColumn("wh", LIES))
+    fleet.run()
+    assert found(fleet) == expected(spark, job)
+    outvoted = {
+        (each.replica, each.stage)
+        for each in fleet.verifiers.verifier.findings
+        if each.kind is Kind.OUTVOTED
+    }
+    assert outvoted == {(1, "sums"), (2, "charges")}
+    last = [each for each in fleet.events(1, "starts") if each["stage"] == "charges"][-1]
+    for read in last["inputs"]["sums"]:
+        assert read["verified"]
+        assert read["replica"] != 1
+        assert read["path"].startswith(f"job/{read['replica']}/sums/0-0/")
+
+
+def test_files_that_were_changed_after_they_were_reported_are_not_used(
+    spark: SparkSession, job: Job, tmp_path: Path
+) -> None:
+    fleet = Fleet(spark, tmp_path, job.plan, mode=Mode.BLOCKING)
+    fleet.define(job)
+    fleet.corrupt(1, "sums", lambda df: df.withColumn("wh", LIES))
+
+    def spoil(df: DataFrame) -> DataFrame:
+        """Replica 2 and 3 say the right thing and then keep something else."""
+        for maker in (2, 3):
+            for path in (fleet.storage / "job" / str(maker) / "sums").rglob("*.slice"):
+                path.write_bytes(path.read_bytes()[::-1])
+        return df
+
+    fleet.corrupt(1, "charges", spoil)
+    fleet.run()
+    assert found(fleet) == expected(spark, job)
+    broken = {
+        (each.replica, each.stage)
+        for each in fleet.verifiers.verifier.findings
+        if each.kind is Kind.BROKEN_DATA
+    }
+    assert broken == {(2, "sums"), (3, "sums")}

@@ -1,0 +1,112 @@
+"""Programs with boundaries: what they go on with is what was agreed upon."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from holdfast.errors import InvalidArgumentError
+from holdfast.protocol.verification import JobState, Kind, Mode, Model, Standing
+from holdfast.verify import Program, load_job, verified
+from holdfast.verify.computing import Maker
+from holdfast.verify.program import run_program
+from tests.verify.fleet import Fleet
+from tests.verify.witnesses import WaitsError
+
+PROGRAM = """
+import sys
+from pathlib import Path
+from pyspark.sql import SparkSession
+from holdfast.verify import verified
+
+spark = SparkSession.builder.getOrCreate()
+odd = verified(spark.range(100).where("id % 2 = 1"), "odd")
+many = odd.count()
+sums = verified(odd.selectExpr("sum(id) AS total", f"{many} AS many"), "sums")
+row = verified(sums.selectExpr("total / many AS mean"), "mean").first()
+Path(sys.argv[0]).with_suffix(".out").write_text(str(row["mean"]))
+spark.stop()
+"""
+
+
+def load(folder: Path, text: str) -> Program:
+    path = folder / "means.py"
+    path.write_text(text)
+    program = load_job(path)
+    assert isinstance(program, Program)
+    return program
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_a_program_runs_from_boundary_to_boundary(
+    spark: SparkSession, tmp_path: Path, mode: Mode
+) -> None:
+    program = load(tmp_path, PROGRAM)
+    fleet = Fleet(spark, tmp_path, program.plan, mode=mode, model=Model.CRASH)
+    standing = run_program(program, fleet.replicas[1], fleet.computers[1])
+    assert standing.state is JobState.DONE
+    assert (tmp_path / "means.out").read_text() == "50.0"
+    assert fleet.agreed("mean").to_pylist() == [{"mean": 50.0}]
+    assert [each["stage"] for each in fleet.events(1, "made")] == ["odd", "sums", "mean"]
+    assert spark.range(3).count() == 3
+
+
+def test_a_program_that_went_on_from_something_wrong_begins_again(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    program = load(tmp_path, PROGRAM)
+    fleet = Fleet(spark, tmp_path, program.plan, mode=Mode.HYBRID)
+    liar = fleet.computers[1]
+    define = liar.define
+    right = fleet.verifiers.wait
+
+    def lie(stage: str, make: Maker) -> None:
+        define(stage, (lambda frames: make(frames).limit(49)) if stage == "odd" else make)
+
+    def let_others_run(known: Standing) -> None:
+        fleet.verifiers.wait = right  # type: ignore[method-assign]
+        for _ in range(len(program.boundaries) + 1):
+            for number in (2, 3, 4):
+                with suppress(WaitsError):
+                    run_program(program, fleet.replicas[number], fleet.computers[number])
+
+    liar.define = lie  # type: ignore[method-assign]
+    fleet.verifiers.wait = let_others_run  # type: ignore[method-assign]
+    run_program(program, fleet.replicas[1], liar)
+    assert (tmp_path / "means.out").read_text() == "50.0"
+    assert fleet.agreed("mean").to_pylist() == [{"mean": 50.0}]
+    assert [each["stage"] for each in fleet.events(1, "made")] == ["odd", "sums"]
+    outvoted = [each for each in fleet.verifiers.verifier.findings if each.kind is Kind.OUTVOTED]
+    assert {(each.replica, each.stage) for each in outvoted} == {(1, "odd")}
+
+
+def test_where_no_replica_runs_it_nothing_changes(spark: SparkSession) -> None:
+    df = spark.range(3)
+    assert verified(df, "numbers") is df
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            'if 1 > 2:\n    verified(spark.range(1), "a")\nverified(spark.range(1), "b")',
+            "boundary 'a' was passed by",
+        ),
+        ('verified(spark.range(1), "a")\nif 1 > 2:\n    verified(spark.range(1), "b")', "'b' was"),
+        ('for n in (1, 2):\n    verified(spark.range(n), "a")', "boundary 'a' is marked twice"),
+    ],
+)
+def test_boundaries_are_marked_once_and_all(
+    spark: SparkSession, tmp_path: Path, text: str, message: str
+) -> None:
+    head = (
+        "from pyspark.sql import SparkSession\nfrom holdfast.verify import verified\n"
+        "spark = SparkSession.builder.getOrCreate()\n"
+    )
+    program = load(tmp_path, head + text)
+    fleet = Fleet(spark, tmp_path, program.plan, model=Model.CRASH)
+    with pytest.raises(InvalidArgumentError, match=message):
+        run_program(program, fleet.replicas[1], fleet.computers[1])

@@ -1,0 +1,105 @@
+"""Which files a source has, and that they stay as they were."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from holdfast.errors import InvalidArgumentError
+from holdfast.verify.source_files import SourceFile, make_source
+
+FILES = [
+    "readings/day=1/a.parquet",
+    "readings/day=2/b.parquet",
+    "readings/day=2/_SUCCESS",
+    "readings/.hidden/c.parquet",
+    "readings/plain.csv",
+    "tariffs.csv",
+]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for at, name in enumerate(FILES):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("x" * at)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("tariffs.csv", ["tariffs.csv"]),
+        ("*.csv", ["tariffs.csv"]),
+        ("readings/*/*.parquet", ["readings/day=1/a.parquet", "readings/day=2/b.parquet"]),
+        ("readings/day=2", ["readings/day=2/b.parquet"]),
+        (
+            "readings",
+            ["readings/day=1/a.parquet", "readings/day=2/b.parquet", "readings/plain.csv"],
+        ),
+    ],
+)
+def test_files_are_found_in_order(folder: Path, path: str, expected: list[str]) -> None:
+    found = make_source("s", path, None, None, {}).find(folder)
+    assert [(file.path, file.size) for file in found] == [
+        (str(folder / name), FILES.index(name)) for name in expected
+    ]
+    absolute = make_source("s", str(folder / path), None, None, {})
+    assert absolute.find(Path("elsewhere")) == found
+
+
+@pytest.mark.parametrize("path", ["none.csv", "*.orc", "readings/.hidden"])
+def test_no_file_is_an_error(folder: Path, path: str) -> None:
+    (folder / "readings/.hidden/c.parquet").unlink()
+    with pytest.raises(InvalidArgumentError, match="source s: there is no file"):
+        make_source("s", path, None, None, {}).find(folder)
+
+
+class NoSpark:
+    def __getattr__(self, name: str) -> Any:
+        raise AssertionError("nothing must be read")
+
+
+def test_a_file_that_has_changed_is_not_read(folder: Path) -> None:
+    source = make_source("s", "tariffs.csv", None, None, {})
+    files = source.find(folder)
+    (folder / "tariffs.csv").write_text("something else")
+    with pytest.raises(InvalidArgumentError, match="has 14 bytes and had 5"):
+        source.open(NoSpark(), files)  # type: ignore[arg-type]
+    gone = [SourceFile(str(folder / "gone.csv"), 3)]
+    with pytest.raises(InvalidArgumentError, match=r"gone\.csv: No such file"):
+        source.open(NoSpark(), gone)  # type: ignore[arg-type]
+
+
+def test_files_whose_names_do_not_tell_need_a_format(folder: Path) -> None:
+    source = make_source("s", "readings", None, None, {})
+
+    class Spark:
+        read = NoSpark()
+
+    with pytest.raises(InvalidArgumentError, match="give its format"):
+        source.open(Spark(), source.find(folder))  # type: ignore[arg-type]
+
+
+def test_sources_are_read_as_they_are_described(spark: SparkSession, tmp_path: Path) -> None:
+    for day in (1, 2):
+        place = tmp_path / "readings" / f"day={day}"
+        place.mkdir(parents=True)
+        pq.write_table(pa.table({"n": [day * 10]}), place / "part.parquet")
+    (tmp_path / "tariffs.csv").write_text("name;cents\nnight;24.15\n")
+    readings = make_source("readings", "readings", None, None, {})
+    rows = readings.open(spark, readings.find(tmp_path)).orderBy("n").collect()
+    assert [(row["n"], row["day"]) for row in rows] == [(10, 1), (20, 2)]
+    one = make_source("readings", "readings/day=2/part.parquet", None, None, {})
+    assert one.open(spark, one.find(tmp_path)).first().asDict() == {"n": 20, "day": 2}
+    tariffs = make_source(
+        "tariffs", "*.csv", None, "name STRING, cents DECIMAL(9, 2)", {"header": "true", "sep": ";"}
+    )
+    assert tuple(tariffs.open(spark, tariffs.find(tmp_path)).first()) == ("night", Decimal("24.15"))

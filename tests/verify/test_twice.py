@@ -1,0 +1,63 @@
+"""The checker: a stage that depends on chance is shown with the rows that differ."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from holdfast.verify import Job
+from holdfast.verify.determinism import stable_sum
+from holdfast.verify.twice import StageCheck, check_job
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Job:
+    rows = range(400)
+    table = pa.table(
+        {"k": [n % 4 for n in rows], "x": [1e16, 1.0, -1e16, 0.1, 3.0] * 80, "n": rows}
+    )
+    pa.parquet.write_table(table, tmp_path / "rows.parquet")
+    job = Job("sums", slices=2, folder=tmp_path)
+    job.source("rows", "rows.parquet")
+
+    @job.stage
+    def steady(rows: DataFrame) -> DataFrame:
+        return rows.groupBy("k").agg(stable_sum("x").alias("x"), F.max("n").alias("n"))
+
+    @job.stage
+    def shaky(rows: DataFrame, steady: DataFrame) -> DataFrame:
+        firsts = rows.groupBy("k").agg(F.first("n").alias("first"))
+        return firsts.join(steady, "k").select("k", "first", "n")
+
+    @job.stage
+    def after(shaky: DataFrame) -> DataFrame:
+        return shaky.where("k >= 0")
+
+    return job
+
+
+def test_stages_are_run_twice_from_the_same_rows(spark: SparkSession, job: Job) -> None:
+    told: list[StageCheck] = []
+    checks = check_job(spark, job, shown=2, done=told.append)
+    assert told == checks
+    steady, shaky, after = checks
+    assert (steady.difference, steady.suspects) == (None, ())
+    assert shaky.difference is not None
+    assert [each.what for each in shaky.suspects] == ["first"]
+    for rows in (shaky.difference.first, shaky.difference.second):
+        assert 1 <= len(rows) <= 2
+        assert all(row.keys() == {"k", "first", "n"} for row in rows)
+    assert shaky.difference.first != shaky.difference.second
+    assert after.difference is None
+
+
+def test_settings_are_as_before(spark: SparkSession, job: Job) -> None:
+    name = "spark.sql.shuffle.partitions"
+    before = spark.conf.get(name)
+    check_job(spark, job)
+    assert spark.conf.get(name) == before
