@@ -21,7 +21,7 @@ from holdfast.parties.loop import Clock, Loop
 from holdfast.parties.neighbours import Neighbours
 from holdfast.parties.verdicts import Verdicts
 from holdfast.protocol.client import Client, Shown
-from holdfast.protocol.intake import Intake
+from holdfast.protocol.intake import Intake, SwitchIntake
 from holdfast.protocol.messages import Message, Send
 from holdfast.tuples import Kind
 from holdfast.wire.security import Security
@@ -98,9 +98,10 @@ class Reader:
         return list(self._client.gaps)
 
     @property
-    def publisher(self) -> str:
-        """The one that is read now."""
-        return self._client.intake.choice.current
+    def publisher(self) -> str | None:
+        """The one that is read now; None if they are compared, and all are."""
+        intake = self._client.intake
+        return intake.choice.current if isinstance(intake, SwitchIntake) else None
 
     @property
     def links(self) -> dict[str, bool]:
