@@ -43,7 +43,7 @@ def lie_and_crash(deployment: Deployment) -> str:
     _go_on(deployment)
     said = list(readmit(deployment.topology, "clean/4"))
     assert said == ["sums/1: clean/4 counts again"], said
-    wait_for("the mended one", lambda: deployment.status("clean/4"), PATIENCE)
+    wait_for("the mended one", lambda: (deployment.status("clean/4") or {}).get("ready"), PATIENCE)
     deployment.kill("clean/1")
     _go_on(deployment)
     deployment.check(all_replicas=False)
