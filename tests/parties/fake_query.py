@@ -205,6 +205,8 @@ def _carry_out(
             state = fork if entry.tentative else base
             assert state is not None, "there is no fork"
             chunks = tuple(_work(entry, state))
+        case Order.RERUN:
+            chunks = tuple(_work(entry, {}))
         case Order.FORK:
             fork = {bucket: list(sums) for bucket, sums in base.items()}
         case Order.DROP:

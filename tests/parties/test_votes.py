@@ -17,8 +17,8 @@ from holdfast.tail import read_stream
 from holdfast.tuples import Kind
 from holdfast.wire import Chunk
 from tests.parties.fake_query import BUCKETS, SIZE
-from tests.parties.replica_rig import answers_in, end_of
-from tests.parties.vote_rig import VoteRig, cleaned, right
+from tests.parties.replica_rig import answers_in, end_of, final_answers, numbers
+from tests.parties.vote_rig import VoteRig, cleaned, hear, right
 from tests.sources.rig import wait_for
 
 pytestmark = pytest.mark.usefixtures("no_spark")
@@ -219,9 +219,27 @@ def test_a_split_is_calculated_again(tmp_path: Path) -> None:
         assert rig.found["gave_up"] == {}
 
 
-def test_a_stage_with_state_says_again_what_it_has_published(tmp_path: Path) -> None:
-    """It cannot go back to the state before a bucket, so a split stays one, and is named."""
-    with VoteRig(tmp_path, stateful=True) as rig:
+def test_a_stage_with_state_is_calculated_again_from_what_its_windows_reach(
+    tmp_path: Path,
+) -> None:
+    glitches = [Glitch(4), Glitch(4)]
+    with VoteRig(tmp_path, window="250ms") as rig:
+        rig.open("clean/3", "clean/4")
+        for name, glitch in zip(("clean/1", "clean/2"), glitches, strict=True):
+            rig.open(name, falsify=glitch)
+        rig.bring(0, 300)
+        with reader_of(rig.topology, "voter", 0, False) as reader:
+            answers = final_answers(hear(reader, end_of(300)))
+            assert answers == numbers(300)
+            assert reader.found["recalculated"] == 1
+            assert all(glitch.again for glitch in glitches)
+
+
+def test_a_stage_whose_windows_reach_too_far_says_again_what_it_has_published(
+    tmp_path: Path,
+) -> None:
+    """A split stays one, and is named."""
+    with VoteRig(tmp_path, window="1m") as rig:
         rig.open("clean/3", "clean/4")
         for name in ("clean/1", "clean/2"):
             rig.open(name, falsify=Glitch(4))

@@ -32,16 +32,20 @@ class VoteRig:
         faults: int = 1,
         replicas: int = 4,
         barrier: str = "20s",
-        stateful: bool = False,
+        window: str | None = None,
         **gate: Any,
     ) -> None:
-        """`stateful`: whether `clean` has a window too. `gate`: more settings of that of `sums`."""
+        """`window`: how long one of `clean` is, which has none if not given. `gate`: more settings
+        of that of `sums`."""
 
         def addresses(count: int) -> list[str]:
             return [f"127.0.0.1:{free_port()}" for _ in range(count)]
 
         voting = {"faults": faults} if policy in ("vote", "vote-latest", "sample") else {}
-        window = Window(keys=["value"], size="250ms", slide="50ms", aggregates=["count() AS n"])
+
+        def windows(size: str) -> list[Window]:
+            return [Window(keys=["value"], size=size, slide="50ms", aggregates=["count() AS n"])]
+
         self.topology = Topology(
             name="rig",
             bucket="50ms",
@@ -57,7 +61,7 @@ class VoteRig:
                     inputs=["numbers"],
                     replicas=addresses(replicas),
                     heartbeat="100ms",
-                    steps=[window] if stateful else [],
+                    steps=[] if window is None else windows(window),
                 ),
                 "sums": Stage(
                     inputs=["clean"],
@@ -65,7 +69,7 @@ class VoteRig:
                     policy=policy,
                     barrier=barrier,
                     heartbeat="100ms",
-                    steps=[window],
+                    steps=windows("250ms"),
                     **voting,
                     **gate,
                 ),
@@ -123,12 +127,12 @@ class VoteRig:
         with open_reader(
             self.topology, "sums", me="somebody", position=0, tentative=False
         ) as reader:
-            return _hear(reader, boundary)
+            return hear(reader, boundary)
 
     def hear_as_sink(self, boundary: int) -> tuple[list[int], dict[str, Any]]:
         """The values that a sink of `clean` gets, and what it finds out."""
         with reader_of(self.topology, "voter", 0, False) as reader:
-            heard = _hear(reader, boundary)
+            heard = hear(reader, boundary)
             values = [
                 value
                 for told in heard
@@ -148,7 +152,7 @@ class VoteRig:
             party.close()
 
 
-def _hear(reader: Any, boundary: int) -> list[Told]:
+def hear(reader: Any, boundary: int) -> list[Told]:
     heard: list[Told] = []
     while not heard or heard[-1].kind is not Kind.INSERT or heard[-1].boundary < boundary:
         told = reader.next(20)

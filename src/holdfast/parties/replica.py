@@ -110,9 +110,9 @@ class Replica:
             note = self.folder / "quarantine.json"
             self._verdicts = Verdicts(name, comparison, compared, note)
         self._reruns: Reruns | None = None
-        """None if it cannot calculate anything again, or nobody will ask for it."""
-        if not compiled.stateful and is_voted_on(topology, self.stream):
-            self._reruns = Reruns(self.settings.size)
+        """None if nobody will ask to calculate anything again."""
+        if is_voted_on(topology, self.stream):
+            self._reruns = Reruns(self.settings.size, int(stage.span))
         self._drained = -1
         """The entry after which the journal of an earlier life is done."""
         self._loop = Loop(name, self.clock, self._wake, self._next_wake)
@@ -208,6 +208,7 @@ class Replica:
             case Drop():
                 self._query.submit(Entry(0, Order.DROP))
             case Restart(bucket):
+                self._forget_reruns()
                 self._query.submit(Entry(0, Order.RESTART, end=bucket * self.settings.size))
             case Install(bucket, state):
                 self._install(bucket, state)
@@ -354,9 +355,12 @@ class Replica:
         self._history.forget()
         self._query.submit(Entry(0, Order.DROP))
         self._query.submit(Entry(0, Order.RESTART))
+        self._forget_reruns()
+        self._node = self._make_node(now, lost=True)
+
+    def _forget_reruns(self) -> None:
         if self._reruns is not None:
             self._reruns.forget()
-        self._node = self._make_node(now, lost=True)
 
     def _install(self, bucket: int, state: bytes) -> None:
         """Take over what a peer has; its log too, so that a restart finds it."""

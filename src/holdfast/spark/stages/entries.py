@@ -30,7 +30,7 @@ class Order(IntEnum):
     COPY = 6
     """Answer the state of the base."""
     RERUN = 7
-    """Process the rows of a bucket again; only for a stage without state."""
+    """Process the rows up to `end` with a state of their own, which begins empty and is dropped."""
 
 
 @dataclass(frozen=True, slots=True)
