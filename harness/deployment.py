@@ -73,9 +73,15 @@ class Deployment:
         window: bool = True,
         sources: Sequence[str] = ("a", "b", "c"),
         masters: Mapping[str, str] | None = None,
+        voter: str | None = None,
+        liars: Mapping[str, str] | None = None,
     ) -> None:
-        """`masters`: where replicas have their executors that do not have them in themselves."""
+        """`masters`: where replicas have their executors that do not have them in themselves.
+        `voter`: settings of the gate of the last stage, which then has one replica and compares
+        those before it. `liars`: replicas that lie, and how."""
         self.folder = folder
+        self.voter = voter
+        self.liars = dict(liars or {})
         self._masters = masters or {}
         self.sources_names = tuple(sources)
         self.size_us = 4_000_000
@@ -122,12 +128,14 @@ class Deployment:
             ]
         inputs = list(self.sources_names)
         for stage in self.stages:
-            addresses = [f"127.0.0.1:{free_port()}" for _ in range(replicas)]
+            votes = self.voter is not None and stage == self.last
+            count = 1 if votes else replicas
+            addresses = [f"127.0.0.1:{free_port()}" for _ in range(count)]
             lines += [
                 f"[stages.{stage}]",
                 f"inputs = {json.dumps(inputs)}",
                 f"replicas = {json.dumps(addresses)}",
-                f'max_delay = "{max_delay}"',
+                str(self.voter) if votes else f'max_delay = "{max_delay}"',
                 "shards = 1",
             ]
             if stage == "sums":
@@ -175,6 +183,9 @@ class Deployment:
         others = [p for stream in stage.inputs for p in self.topology.publishers(stream)]
         others += self.topology.peers(name)
         command = [sys.executable, "-m", "holdfast", "node", str(self.file), name]
+        if name in self.liars:
+            lie = self.liars[name]
+            command = [sys.executable, "-m", "harness.lies", lie, str(self.file), name]
         command += ["--master", self._masters.get(name, "local[1]")]
         for other in others:
             command += ["--route", f"{other}={self._route(name, other)}"]

@@ -268,3 +268,13 @@ def living_of_group(group: int) -> list[str]:
             if int(of_group) == group and state != "Z":
                 living.append(path.parent.name)
     return living
+
+
+def test_who_is_not_in_quarantine_cannot_be_admitted(run, tmp_path: Path) -> None:
+    from holdfast.topology.reference import EXAMPLE
+
+    file = tmp_path / "fleet.toml"
+    file.write_text(EXAMPLE)
+    code, out, err = run("readmit", str(file), "clean/1")
+    assert (code, out) == (1, "")
+    assert "no stage of the topology votes on clean" in " ".join(err.split())

@@ -147,6 +147,16 @@ def tail(
         bool, typer.Option("--start", help="Begin with the oldest rows that are kept.")
     ] = False,
     rows: Annotated[int | None, typer.Option(help="End after so many rows.")] = None,
+    policy: Annotated[
+        str,
+        typer.Option(
+            help="switch: read the best replica. vote, vote-latest, sample, first or latest: "
+            "compare them, and show what that lets through."
+        ),
+    ] = "switch",
+    faults: Annotated[
+        int, typer.Option(help="With a vote: so many replicas may lie, of three times as many + 1.")
+    ] = 1,
     route: Annotated[
         list[str] | None,
         typer.Option(help="PARTY=HOST:PORT: reach a party elsewhere than the file says."),
@@ -164,8 +174,23 @@ def tail(
         stable=stable,
         start=start,
         rows=rows,
+        policy=policy,
+        faults=faults,
         routes=read_routes(route or []),
     )
+
+
+@app.command()
+def readmit(
+    file: Annotated[Path, typer.Argument(help="A topology, as TOML.")],
+    party: Annotated[str, typer.Argument(help="STAGE/REPLICA that was found lying, as clean/1.")],
+) -> None:
+    """Let the votes of a replica count again that is in quarantine."""
+    from holdfast.parties.readmission import readmit as ask_all
+    from holdfast.topology import Topology
+
+    for line in ask_all(Topology.read(file), party):
+        print(line)
 
 
 @app.command()

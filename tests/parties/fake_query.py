@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Event, Thread
 from types import SimpleNamespace
@@ -45,7 +45,10 @@ Answer = tuple[int, int, int]
 """Bucket, count and sum."""
 
 
-def roll(state: dict[int, list[int]], bucket: int, values: Iterable[int]) -> Answer | None:
+State = dict[int, list[int]]
+
+
+def roll(state: State, bucket: int, values: Iterable[int]) -> Answer | None:
     """Put a bucket into the state; what the window that ends with it says."""
     even = [value for value in values if value % 2 == 0]
     for old in [each for each in state if each <= bucket - BUCKETS]:
@@ -59,7 +62,9 @@ def roll(state: dict[int, list[int]], bucket: int, values: Iterable[int]) -> Ans
 def compile_fake(spark: object, topology: Topology, stage: str) -> SimpleNamespace:
     """What is known of the stage before it runs."""
     inputs = [INPUT for _ in topology.stages[stage].inputs]
-    return SimpleNamespace(published=PUBLISHED, inputs=inputs)
+    stateful = topology.stages[stage].window is not None
+    published = PUBLISHED if stateful else INPUT
+    return SimpleNamespace(published=published, inputs=inputs, stateful=stateful)
 
 
 def right_answers(rows: Iterable[tuple[int, int]]) -> list[Answer]:
@@ -88,6 +93,8 @@ class Engine:
     newest: int | None = None
     """The last entry that was done, once it is known."""
     query: FakeQuery | None = None
+    falsify: Callable[[Order, int, Chunk], Chunk] | None = None
+    """What the machine makes of a bucket of an answer."""
 
 
 class FakeQuery:
@@ -106,6 +113,7 @@ class FakeQuery:
         self.failure: str | None = None
         self.progress = {"durationMs": {"triggerExecution": 250}}
         self._engine = engine
+        self._stateful = compiled.stateful
         self._checkpoint = folder / "checkpoint.json"
         self._deliver = deliver
         self._ending = Event()
@@ -133,7 +141,7 @@ class FakeQuery:
                     while not self._may(entry.order):
                         if self._ending.wait(0.002):
                             return
-                    result, base, fork = _carry_out(entry, base, fork)
+                    result, base, fork = self._carry_out(entry, base, fork)
                     while not self._engine.delivers:
                         if self._ending.wait(0.002):
                             return
@@ -146,6 +154,19 @@ class FakeQuery:
                         self._commit(done, base, fork)
         except Exception as error:
             self.failure = f"{type(error).__name__}: {error}"
+
+    def _carry_out(
+        self, entry: Entry, base: State, fork: State | None
+    ) -> tuple[Result, State, State | None]:
+        if self._stateful:
+            result, base, fork = _carry_out(entry, base, fork)
+        else:
+            chunks = tuple(_pass_on(entry)) if entry.order in (Order.WORK, Order.RERUN) else ()
+            result = Result(entry.number, entry.order, chunks, b"{}")
+        if (falsify := self._engine.falsify) is not None:
+            told = tuple((at, falsify(entry.order, at, chunk)) for at, chunk in result.chunks)
+            result = replace(result, chunks=told)
+        return result, base, fork
 
     def _may(self, order: Order) -> bool:
         engine = self._engine
@@ -184,6 +205,8 @@ def _carry_out(
             state = fork if entry.tentative else base
             assert state is not None, "there is no fork"
             chunks = tuple(_work(entry, state))
+        case Order.RERUN:
+            chunks = tuple(_work(entry, {}))
         case Order.FORK:
             fork = {bucket: list(sums) for bucket, sums in base.items()}
         case Order.DROP:
@@ -195,6 +218,15 @@ def _carry_out(
         case Order.COPY:
             copy = json.dumps(base).encode()
     return Result(entry.number, entry.order, chunks, copy), base, fork
+
+
+def _pass_on(entry: Entry) -> Iterator[tuple[int, Chunk]]:
+    """A stage without state: the rows of each bucket whose value is not divisible by three."""
+    for piece in entry.pieces:
+        table = piece.chunk.table()
+        kept = [value % 3 != 0 for value in table["value"].to_pylist()]
+        if any(kept):
+            yield piece.bucket, Chunk.of(table.filter(kept))
 
 
 def _work(entry: Entry, state: dict[int, list[int]]) -> Iterator[tuple[int, Chunk]]:

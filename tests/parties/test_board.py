@@ -99,6 +99,18 @@ def test_each_state_has_its_word(state: str, word: str) -> None:
     assert row(keeper(STATUS | {"state": state}))[1] == word
 
 
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        ({"waits_for": ["clean/4"]}, "waits for clean/4"),
+        ({"quarantined": ["clean/3", "clean/4"]}, "in quarantine: clean/3, clean/4"),
+        ({"gave_up": {"clean": "a against b"}}, "stopped, for replicas disagree: clean"),
+    ],
+)
+def test_what_was_found_out_about_replicas_is_told(found: dict[str, Any], said: str) -> None:
+    assert row(keeper(STATUS | found))[1] == f"stable; {said}"
+
+
 def test_links_that_are_down_are_named() -> None:
     links = {"readings": True, "others": False, "clean/2": False}
     assert row(keeper(STATUS | {"links": links}))[8] == "1 of 3, not others, clean/2"

@@ -101,6 +101,26 @@ def collected(status: dict[str, Any]) -> CollectorRegistry:
     return registry
 
 
+def test_what_was_found_out_about_replicas_is_on_the_page() -> None:
+    found = {
+        "accused": {"clean/3": 5},
+        "quarantined": ["clean/3"],
+        "gave_up": {"clean": "clean/1 against clean/2"},
+        "recalculated": 2,
+        "tainted": 7,
+        "waits_for": [],
+    }
+    registry = CollectorRegistry()
+    registry.register(PartyCollector(lambda: replica() | found))
+    page = samples(generate_latest(registry).decode())
+    party = ("party", "clean/1")
+    assert page["holdfast_party_accused_total", (party, ("replica", "clean/3"))] == 5
+    assert page["holdfast_party_quarantined", (party, ("replica", "clean/3"))] == 1
+    assert page["holdfast_party_gave_up", (party, ("stream", "clean"))] == 1
+    assert page["holdfast_party_recalculated_total", (party,)] == 2
+    assert page["holdfast_party_tainted_total", (party,)] == 7
+
+
 def test_what_a_party_does_not_say_is_left_out() -> None:
     page = generate_latest(collected({"party": "readings", "state": "STABLE"})).decode()
     assert {name for name, _ in samples(page)} == {"holdfast_party_state"}

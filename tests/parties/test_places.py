@@ -9,14 +9,15 @@ from typing import Any
 
 import pytest
 
-from holdfast.errors import InvalidArgumentError
 from holdfast.parties.places import (
+    comparison_of,
     identities_of,
     place_of,
     retention_of,
     security_of,
     settings_of,
 )
+from holdfast.protocol.comparison import Comparison
 from holdfast.protocol.line import Retention
 from holdfast.protocol.node import Node
 from holdfast.protocol.streams import AllOf, AnyOf
@@ -130,7 +131,7 @@ def test_with_retain_readers_do_without_what_is_older() -> None:
 
 def test_how_a_stage_is_run() -> None:
     given = topology({"heartbeat": "250ms", "missed": 5})
-    settings = settings_of(given, given.stages["clean"])
+    settings = settings_of(given, "clean")
     assert settings.size == SECOND // 2
     assert (settings.heartbeat, settings.missed) == (SECOND // 4, 5)
     assert settings.delays.max_delay == 4 * SECOND
@@ -143,13 +144,13 @@ def test_how_a_stage_is_run() -> None:
 
 def test_order_never_shows_anything_tentative() -> None:
     given = topology({"policy": "order", "max_delay": math.inf})
-    delays = settings_of(given, given.stages["clean"]).delays
+    delays = settings_of(given, "clean").delays
     assert (delays.max_delay, delays.headroom) == (math.inf, 0)
 
 
 def test_with_retain_the_oldest_corrections_are_given_up() -> None:
     given = topology({"retain": "1m"})
-    settings = settings_of(given, given.stages["clean"])
+    settings = settings_of(given, "clean")
     assert (settings.retain, settings.may_skip) == (60 * SECOND, True)
 
 
@@ -164,7 +165,7 @@ def test_whatever_the_topology_allows_a_node_takes(
         inputs=["readings"], replicas=["127.0.0.1:7101"], retain=retain, steps=steps, **delay
     )
     given = topology(stages={"clean": stage}, sinks={"table": Sink(stream="clean", sink=Console())})
-    settings = settings_of(given, stage)
+    settings = settings_of(given, "clean")
     Node(place_of(given, "clean/1"), settings, 0)
     if "max_delay" in delay:
         assert settings.may_skip
@@ -173,17 +174,39 @@ def test_whatever_the_topology_allows_a_node_takes(
         assert not settings.may_skip
 
 
-@pytest.mark.parametrize("policy", [each for each in POLICIES if each not in ("switch", "order")])
-def test_policies_that_do_not_run_on_spark_are_refused(policy: str) -> None:
+def voted(policy: str, **gate: Any) -> Topology:
+    """clean, with four replicas -> means, which compares them."""
     addresses = [f"127.0.0.1:{port}" for port in range(7101, 7105)]
-    given = topology(
+    return topology(
         stages={
             "clean": Stage(inputs=["readings"], replicas=addresses),
-            "means": Stage(inputs=["clean"], replicas=["127.0.0.1:7201"], policy=policy),
+            "means": Stage(inputs=["clean"], replicas=["127.0.0.1:7201"], policy=policy, **gate),
         }
     )
-    with pytest.raises(InvalidArgumentError, match=f"'{policy}' does not run on Spark yet"):
-        settings_of(given, given.stages["means"])
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_how_replicas_are_compared(policy: str) -> None:
+    given = voted(policy)
+    comparison = comparison_of(given.stages["means"])
+    assert settings_of(given, "means").delays.max_delay == math.inf
+    assert comparison_of(given.stages["clean"]) is None
+    if policy in ("switch", "order"):
+        assert comparison is None
+    else:
+        assert comparison == Comparison(policy, 1, every=10, barrier=30 * SECOND, proofs=3)
+
+
+def test_the_settings_of_a_gate_reach_it() -> None:
+    given = voted("sample", every=4, barrier="5s", proofs=7)
+    assert comparison_of(given.stages["means"]) == Comparison(
+        "sample", 1, every=4, barrier=5 * SECOND, proofs=7
+    )
+
+
+@pytest.mark.parametrize(("policy", "peers"), [("vote", 0), ("sample", 0), ("first", 3)])
+def test_replicas_that_may_lie_get_nothing_from_each_other(policy: str, peers: int) -> None:
+    assert len(place_of(voted(policy), "clean/1").peers) == peers
 
 
 def test_the_certificate_of_a_host_is_good_for_its_parties_only() -> None:

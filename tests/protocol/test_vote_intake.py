@@ -8,6 +8,9 @@ from random import Random
 
 import pytest
 
+from holdfast.errors import InvalidArgumentError
+from holdfast.protocol.comparison import Comparison
+from holdfast.protocol.findings import Findings
 from holdfast.protocol.gates import First, Gate, Latest, Sample, Vote, VoteLatest
 from holdfast.protocol.line import Line
 from holdfast.protocol.messages import (
@@ -38,8 +41,8 @@ EVERY_BUCKET = ["vote", "sample", "first"]
 
 
 def make(policy: str = "vote") -> VoteIntake:
-    silent = 1 if policy in ("first", "latest") else 3
-    return VoteIntake("s", GATES[policy], NAMES, size=SIZE, grace=GRACE, silent=silent)
+    quorum = 1 if policy in ("first", "latest") else 3
+    return VoteIntake("s", GATES[policy], NAMES, size=SIZE, grace=GRACE, quorum=quorum)
 
 
 def bucket(number: int, value: object = "right") -> Segment:
@@ -360,3 +363,113 @@ def test_after_a_jump_it_goes_on_from_there(policy: str) -> None:
     world.settle(300)
     assert world.intake.position == 300
     assert world.released[0].start in (0, 100)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_votes_of_a_liar_count_no_more_until_it_is_admitted_again(seed: int) -> None:
+    world = World("vote", seed, ["x"])
+    world.run(60)
+    world.settle(600)
+    assert world.intake.findings.quarantined == {"x"}
+    world.replicas["x"].lies = False
+    world.replicas["w"].line = Line("s", ("r",), start=10**9 * SIZE)
+    world.states["w"] = State.FAILURE
+    before = world.intake.position
+    world.run(60, silent=["w"])
+    assert world.intake.position == before
+    assert world.intake.readmit("w") == ([], [])
+    news, sends = world.intake.readmit("x")
+    world.news += news
+    world.send(sends)
+    world.run(60, silent=["w"])
+    assert world.intake.position > before
+    assert all(each.rows[0].value == "right" for each in world.released)
+
+
+@pytest.mark.parametrize(("liars", "comes_through"), [(2, True), (3, False)])
+@pytest.mark.parametrize("seed", range(3))
+def test_among_seven_two_liars_are_outvoted_and_three_stop_the_stream(
+    liars: int, comes_through: bool, seed: int
+) -> None:
+    names = tuple("abcdefg")
+    intake = Comparison("vote", 2).intake("s", names, size=SIZE, grace=GRACE)
+    random = Random(seed)
+    lying = random.sample(names, liars)
+    world = World("vote", seed)
+    world.intake, world.states = intake, dict.fromkeys(names, State.STABLE)
+    world.replicas = {name: Replica(name, lies=name in lying) for name in names}
+    world.run(40)
+    world.settle(300)
+    assert all(each.rows[0].value == "right" for each in world.released)
+    if comes_through:
+        assert intake.position == world.released[-1].end >= 300
+        assert intake.findings.quarantined == set(lying)
+    else:
+        assert intake.position == 0
+        assert intake.findings.gave_up is not None
+
+
+def test_the_fastest_rests_while_much_waits() -> None:
+    """One replica publishes ten buckets where the others publish one."""
+
+    def most_held(*, rests: bool) -> int:
+        world = World("vote", 0)
+        world.intake = VoteIntake(
+            "s",
+            lambda first: Vote(NAMES, first=first, ahead=200),
+            NAMES,
+            size=SIZE,
+            grace=GRACE,
+            enough=3,
+            quorum=3,
+        )
+        if not rests:
+            world.intake._pace.threshold = 10**9
+        for tick in range(600):
+            for name, replica in world.replicas.items():
+                for _ in range(10 if name == "w" else tick % 2):
+                    world.fly(name, replica.publish())
+            world.tick()
+        assert world.released[:250] == [bucket(number) for number in range(250)]
+        return world.most
+
+    assert most_held(rests=True) <= 32 + 64
+    assert most_held(rests=False) >= 150
+
+
+@pytest.mark.parametrize(("enough", "state"), [(1, State.STABLE), (3, State.UP_FAILURE)])
+def test_a_stream_is_as_good_as_those_who_have_to_agree(enough: int, state: State) -> None:
+    intake = VoteIntake("s", GATES["vote"], NAMES, size=SIZE, grace=GRACE, enough=enough)
+    states = dict(
+        zip(NAMES, (State.STABLE, State.FAILURE, State.UP_FAILURE, State.STABLE), strict=True)
+    )
+    assert intake.best(states) is state
+
+
+def test_one_liar_does_not_say_how_far_the_stream_goes() -> None:
+    assert make().newest({"w": 100, "x": 10**15, "y": 90, "z": 80}) == 100
+    assert make("first").newest({"w": 100, "x": 10}) == 10
+
+
+def test_nothing_is_read_before_all_are_there() -> None:
+    intake = Comparison("vote", barrier=50).intake("s", NAMES, size=SIZE, grace=GRACE)
+    states = {**dict.fromkeys(NAMES, State.STABLE), "x": State.FAILURE}
+    assert intake.read_on(states, {}, 100) == []
+    assert intake.read_on(states, {}, 149) == []
+    assert {send.to for send in intake.read_on(states, {}, 150)} == {"w", "y", "z"}
+
+
+def test_only_policies_that_compare_have_an_intake() -> None:
+    with pytest.raises(InvalidArgumentError, match="'switch' does not compare replicas"):
+        Comparison("switch")
+
+
+def test_who_was_found_lying_before_does_not_count_from_the_start() -> None:
+    findings = Findings(quarantined={"w"})
+    intake = Comparison("vote").intake("s", NAMES, size=SIZE, grace=GRACE, findings=findings)
+    sends = intake.read_on(dict.fromkeys(NAMES, State.STABLE), {}, 0)
+    numbers = {s.to: s.message.subscription for s in sends if isinstance(s.message, Subscribe)}
+    for name in ("w", "x", "y"):
+        feed = Feed("s", numbers[name], 0, (Stable(bucket(0)),))
+        assert intake.take(name, feed, 1)[0] == []
+    assert intake.take("z", Feed("s", numbers["z"], 0, (Stable(bucket(0)),)), 1)[0]

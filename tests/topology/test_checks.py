@@ -231,7 +231,14 @@ BROKEN: list[tuple[tuple[Any, ...], str, str]] = [
     (("sinks", "archive", "stream", "mean"), "[sinks.archive] stream", "did you mean 'means'?"),
     (("sinks", "archive", "stream", "table"), "[sinks.archive] stream", "'table' is a sink"),
     # Policies and spans.
-    ((*STAGE, "faults", 2), "[stages.clean] faults", "the policy 'switch' does not vote"),
+    ((*STAGE, "faults", 2), "[stages.clean] faults", "is of no use with the policy 'switch'"),
+    ((*STAGE, "every", 5), "[stages.clean] every", "leave it out, or use 'sample'"),
+    ((*STAGE, "barrier", "1s"), "[stages.clean] barrier", "is of no use with the policy 'switch'"),
+    ((*STAGE, "proofs", 1), "[stages.clean] proofs", "or use 'vote', 'vote-latest', 'sample'"),
+    ((*STAGE, "proofs", 0), "[stages.clean] proofs", "0 is out of range"),
+    (("sinks", "archive", "policy", "order"), "[sinks.archive] policy", "'order' is not known"),
+    (("sinks", "archive", "policy", "vote"), "[sinks.archive] policy", "needs 4 replicas of each"),
+    (("sinks", "archive", "every", 3), "[sinks.archive] every", "or use 'sample'"),
     (
         ("stages", "pairs", "max_delay", "4s"),
         "[stages.pairs] max_delay",
@@ -408,6 +415,17 @@ def test_a_source_cannot_be_voted_on(policy: str) -> None:
     problems = problems_in_python(raw)
     assert {problem.field for problem in problems} == {"policy"}
     assert "the stream 'readings' has one source only" in problems[0].message
+
+
+@pytest.mark.parametrize("policy", ["vote", "first"])
+def test_a_sink_that_compares_replicas_takes_final_rows_only(policy: str) -> None:
+    raw = fleet()
+    raw["stages"]["clean"]["replicas"] = [f"127.0.0.1:{8000 + at}" for at in range(4)]
+    raw["sinks"]["screen"] = {"stream": "clean", "sink": "console", "policy": policy}
+    assert in_python(raw).sinks["screen"].policy == policy
+    raw["sinks"]["screen"]["tentative"] = True
+    (problem,) = problems_in_python(raw)
+    assert (problem.table, problem.field) == ("sinks.screen", "tentative")
 
 
 @pytest.mark.parametrize("policy", ["order", "first", "latest"])

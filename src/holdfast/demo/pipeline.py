@@ -101,7 +101,9 @@ class Pipeline:
     def read_from(self) -> str:
         """The replica that the client reads now."""
         assert self._reader is not None
-        return self._reader.publisher
+        publisher = self._reader.publisher
+        assert publisher is not None, "the client switches between replicas"
+        return publisher
 
     # Running
 

@@ -101,7 +101,15 @@ def state_text(keeper: Keeper) -> Text:
     if not keeper.status.get("ready", True):
         return Text("starting Spark", style="dim")
     state = str(keeper.status.get("state"))
-    return Text(WORDS.get(state, state), style=COLOURS.get(state, ""))
+    told = Text(WORDS.get(state, state), style=COLOURS.get(state, ""))
+    for name, words in (
+        ("waits_for", "waits for"),
+        ("quarantined", "in quarantine:"),
+        ("gave_up", "stopped, for replicas disagree:"),
+    ):
+        if found := keeper.status.get(name):
+            told.append(f"; {words} {', '.join(found)}", style="red")
+    return told
 
 
 def _facts(keeper: Keeper) -> list[str | Text]:

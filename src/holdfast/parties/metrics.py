@@ -34,6 +34,11 @@ _FIGURES: Final = (
     _Figure("sink_rows", "Rows that a sink has put away since the start.", counts=True),
     _Figure("sink_batches", "Batches that a sink has stored since the start.", counts=True),
     _Figure("sink_gaps", "Pieces of its stream that a sink has missed.", counts=True),
+    _Figure("accused", "How often a replica was found to lie.", counts=True, label="replica"),
+    _Figure("quarantined", "1 while the votes of a replica do not count.", label="replica"),
+    _Figure("gave_up", "1 if a stream has stopped, for its replicas do not agree.", label="stream"),
+    _Figure("recalculated", "Buckets asked for again, for replicas disagreed.", counts=True),
+    _Figure("tainted", "Buckets released that may be wrong.", counts=True),
     _Figure("received_bytes", "Bytes of messages received.", counts=True),
     _Figure("refused", "Calls and messages that were refused.", counts=True, label="what"),
     _Figure("delay_new_seconds", "How far what was shown last is behind the clock."),
@@ -66,6 +71,9 @@ def _values(status: Mapping[str, Any]) -> dict[str, Any]:
         values["state"] = {state.name: status["state"] == state.name for state in State}
     if "links" in status:
         values["link"] = status["links"]
+    for name in ("quarantined", "gave_up"):
+        if name in status:
+            values[name] = dict.fromkeys(status[name], 1)
     if "boundary" in status:
         values["boundary_seconds"] = status["boundary"] / 1e6
     return values

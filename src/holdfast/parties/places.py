@@ -5,18 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 
-from holdfast.errors import InvalidArgumentError
+from holdfast.protocol.comparison import Comparison
 from holdfast.protocol.gates.order import Delays
 from holdfast.protocol.line import Retention
 from holdfast.protocol.place import Place, Settings
 from holdfast.protocol.streams import AllOf, AnyOf
-from holdfast.topology import Stage, Topology, parse_address
+from holdfast.topology import COMPARING, VOTING, Sink, Stage, Topology, parse_address
 from holdfast.wire.identities import Identities
 from holdfast.wire.security import Security
 
 __all__ = [
     "addresses_of",
+    "comparison_of",
     "identities_of",
+    "is_voted_on",
     "place_of",
     "retention_of",
     "security_of",
@@ -37,9 +39,11 @@ def place_of(topology: Topology, party: str) -> Place:
     stage = topology.stages[name]
     # A join makes nothing without one of its inputs; all else makes something of the others.
     reach = AllOf if stage.join is not None else AnyOf
+    # A peer that lies would give its lies on, so those who may lie have nothing to do with others.
+    peers = () if is_voted_on(topology, name) else topology.peers(party)
     return Place(
         party,
-        topology.peers(party),
+        peers,
         {stream: topology.publishers(stream) for stream in stage.inputs},
         {name: reach(tuple(stage.inputs))},
         {name: topology.readers(name)},
@@ -58,12 +62,29 @@ def retention_of(topology: Topology, stream: str) -> Retention:
     return Retention(span, convergent=True, least=min(span, FOR_GUESTS))
 
 
-def settings_of(topology: Topology, stage: Stage) -> Settings:
-    size = int(topology.bucket)
-    if stage.policy not in ("switch", "order"):
-        raise InvalidArgumentError(
-            f"policy: {stage.policy!r} does not run on Spark yet; give 'switch' or 'order'"
-        )
+def comparison_of(reader: Stage | Sink) -> Comparison | None:
+    """How a stage or a sink compares the replicas that it reads, None if it does not."""
+    if reader.policy not in COMPARING:
+        return None
+    return Comparison(
+        reader.policy,
+        reader.faults,
+        every=reader.every,
+        barrier=int(reader.barrier),
+        proofs=reader.proofs,
+    )
+
+
+def is_voted_on(topology: Topology, stream: str) -> bool:
+    """Whether anybody who reads the stream takes into account that its replicas may lie."""
+    policies = {stage.policy for stage in topology.stages.values() if stream in stage.inputs}
+    policies |= {sink.policy for sink in topology.sinks.values() if sink.stream == stream}
+    return not policies.isdisjoint(VOTING)
+
+
+def settings_of(topology: Topology, name: str) -> Settings:
+    """How a stage is run."""
+    stage, size = topology.stages[name], int(topology.bucket)
     max_delay = stage.max_delay if stage.policy == "switch" else math.inf
     retain: float = math.inf
     if stage.retain is not None and max_delay < math.inf:

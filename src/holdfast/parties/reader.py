@@ -12,14 +12,16 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from queue import Empty, Full, Queue
 from threading import Event
-from typing import Self
+from typing import Any, Self
 
 import pyarrow as pa
 
 from holdfast.errors import StoreUnavailableError
 from holdfast.parties.loop import Clock, Loop
 from holdfast.parties.neighbours import Neighbours
+from holdfast.parties.verdicts import Verdicts
 from holdfast.protocol.client import Client, Shown
+from holdfast.protocol.intake import Intake, SwitchIntake
 from holdfast.protocol.messages import Message, Send
 from holdfast.tuples import Kind
 from holdfast.wire.security import Security
@@ -57,11 +59,19 @@ class Reader:
         acknowledges: bool = False,
         heartbeat: int = 100_000,
         missed: int = 3,
+        verdicts: Verdicts | None = None,
+        size: int = 0,
         clock: Callable[[], int] | None = None,
     ) -> None:
         """`publishers`: the parties that publish it, and their addresses. `me`: the name we are
         known by; a topology knows its sinks, all others are guests for whom nothing is kept.
-        `acknowledges`: what was told is kept by those before us until `acknowledge` is called."""
+        `acknowledges`: what was told is kept by those before us until `acknowledge` is called.
+        `verdicts`: compare the publishers, in buckets of this `size`; else the best is read."""
+        self._verdicts = verdicts
+        intake: Intake | None = None
+        if verdicts is not None:
+            grace = heartbeat * (missed + 2)
+            intake = verdicts.intakes(size=size, grace=grace, position=position)[stream]
         self._client = Client(
             stream,
             tuple(publishers),
@@ -70,6 +80,7 @@ class Reader:
             tentative=tentative,
             position=position,
             may_skip=may_skip,
+            intake=intake,
         )
         if acknowledges:
             self._client.done = position
@@ -87,9 +98,10 @@ class Reader:
         return list(self._client.gaps)
 
     @property
-    def publisher(self) -> str:
-        """The one that is read now."""
-        return self._client.intake.choice.current
+    def publisher(self) -> str | None:
+        """The one that is read now; None if they are compared, and all are."""
+        intake = self._client.intake
+        return intake.choice.current if isinstance(intake, SwitchIntake) else None
 
     @property
     def links(self) -> dict[str, bool]:
@@ -99,6 +111,12 @@ class Reader:
     @property
     def is_connected(self) -> bool:
         return any(self.links.values())
+
+    @property
+    def found(self) -> dict[str, Any]:
+        """What was found out about the publishers, if they are compared: who lied, who is in
+        quarantine."""
+        return {} if self._verdicts is None else self._verdicts.status
 
     def next(self, timeout: float | None = None) -> Told | None:
         """What is told next; None after so many seconds without anything, or when it is closed."""
@@ -151,6 +169,8 @@ class Reader:
     def _do(self, shown: list[Shown], sends: list[Send]) -> None:
         for send in sends:
             self._neighbours.send(send.to, send.message)
+        if self._verdicts is not None:
+            self._verdicts.look()
         for each in shown:
             rows = None
             if each.kind in (Kind.INSERT, Kind.TENTATIVE):

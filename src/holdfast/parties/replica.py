@@ -25,9 +25,19 @@ from holdfast.parties.counts import ReplicaCounts
 from holdfast.parties.history import History
 from holdfast.parties.loop import Clock, Loop
 from holdfast.parties.neighbours import Neighbours
-from holdfast.parties.places import addresses_of, identities_of, place_of, security_of, settings_of
+from holdfast.parties.places import (
+    addresses_of,
+    comparison_of,
+    identities_of,
+    is_voted_on,
+    place_of,
+    security_of,
+    settings_of,
+)
 from holdfast.parties.purpose import check_purpose, stage_purpose
+from holdfast.parties.reruns import Reruns
 from holdfast.parties.tickets import LogTicket, read_log
+from holdfast.parties.verdicts import Verdicts
 from holdfast.protocol.commands import (
     Command,
     CopyState,
@@ -39,6 +49,7 @@ from holdfast.protocol.commands import (
     StartOver,
     Work,
 )
+from holdfast.protocol.intake import Intake
 from holdfast.protocol.messages import Message, Send
 from holdfast.protocol.node import Node
 from holdfast.spark.stages.compile import compile_stage
@@ -73,7 +84,7 @@ class Replica:
         self.name = name
         self.stream = name.partition("/")[0]
         self.place = place_of(topology, name)
-        self.settings = settings_of(topology, stage)
+        self.settings = settings_of(topology, self.stream)
         self.clock = clock or Clock()
         self.counts = ReplicaCounts()
         self.folder = topology.state_folder / name
@@ -91,6 +102,17 @@ class Replica:
         self._works: dict[int, Work] = {}
         """What the query has been asked to do and has not done, by entry."""
         self._copies: dict[int, CopyState] = {}
+        comparison = comparison_of(stage)
+        self._verdicts: Verdicts | None = None
+        if comparison is not None:
+            # A stream from outside has one source, and nothing to be compared with.
+            compared = {s: names for s, names in self.place.inputs.items() if s in topology.stages}
+            note = self.folder / "quarantine.json"
+            self._verdicts = Verdicts(name, comparison, compared, note)
+        self._reruns: Reruns | None = None
+        """None if nobody will ask to calculate anything again."""
+        if is_voted_on(topology, self.stream):
+            self._reruns = Reruns(self.settings.size, int(stage.span))
         self._drained = -1
         """The entry after which the journal of an earlier life is done."""
         self._loop = Loop(name, self.clock, self._wake, self._next_wake)
@@ -172,26 +194,54 @@ class Replica:
         if node is not None and self._node is node:
             self._history.drop_before(node.lines[self.stream].dropped_before)
             self.counts.look(node, now)
+            if self._verdicts is not None:
+                self._verdicts.look()
 
     def _carry_out(self, command: Command) -> None:
         match command:
             case Send(to, message):
                 self._neighbours.send(to, message)
             case Work():
-                self._works[self._query.submit(self._entry(command))] = command
+                self._work(command)
             case Fork():
                 self._query.submit(Entry(0, Order.FORK))
             case Drop():
                 self._query.submit(Entry(0, Order.DROP))
             case Restart(bucket):
+                self._forget_reruns()
                 self._query.submit(Entry(0, Order.RESTART, end=bucket * self.settings.size))
             case Install(bucket, state):
                 self._install(bucket, state)
             case CopyState(to) if to in self.place.peers:
                 self._copies[self._query.submit(Entry(0, Order.COPY))] = command
             case Rerun():
-                # No gate on Spark asks for it yet.
-                pass
+                self._rerun(command)
+
+    def _work(self, work: Work) -> None:
+        entry = self._entry(work)
+        if self._reruns is not None and not work.tentative:
+            self._reruns.note(entry)
+        self._works[self._query.submit(entry)] = work
+
+    def _rerun(self, rerun: Rerun) -> None:
+        """Calculate a bucket again, or say again what was published of it."""
+        node = self._node
+        assert node is not None
+        # Others than the readers of the topology make no work.
+        reruns = self._reruns if rerun.reader in self.place.readers[self.stream] else None
+        if reruns is not None and reruns.is_asked(rerun):
+            return
+        entry = None if reruns is None else reruns.entry(rerun)
+        if reruns is not None and entry is not None:
+            reruns.ask(self._query.submit(entry), rerun)
+            return
+        start = rerun.asked.start
+        published = node.lines[self.stream]
+        if not published.dropped_before <= start < published.end:
+            return
+        rows = [row for segment in published.segments.since(start) for row in segment.rows]
+        for command in node.rerun(rerun, rows):
+            self._carry_out(command)
 
     def _entry(self, work: Work) -> Entry:
         stretch, size = work.stretch, self.settings.size
@@ -223,15 +273,17 @@ class Replica:
                 self._history.base = self._query.journal.read(result.entry).end
             case Order.COPY:
                 self._send_state(result)
+            case Order.RERUN if self._reruns is not None and self._node is not None:
+                rerun = self._reruns.answered(result.entry)
+                if rerun is not None:
+                    self._do(self._node.rerun(rerun, self._rows_in(result)), now)
         done.set()
         if result.entry == self._drained and self._node is None:
             self._begin(now)
 
     def _finish(self, result: Result, now: int) -> None:
         entry = self._query.journal.read(result.entry)
-        rows = tuple(
-            Row(bucket * self.settings.size, None, chunk) for bucket, chunk in result.chunks
-        )
+        rows = self._rows_in(result)
         work = self._works.pop(result.entry, None)
         if entry.tentative:
             self.counts.tentative += sum(row.value.rows for row in rows)
@@ -248,6 +300,10 @@ class Replica:
         self._do(self._node.finished(work, {self.stream: rows}, now), now)
         if self._node is not None and not entry.tentative:
             self._do(self._node.saved(work.stretch.stop, now), now)
+
+    def _rows_in(self, result: Result) -> tuple[Row, ...]:
+        size = self.settings.size
+        return tuple(Row(bucket * size, None, chunk) for bucket, chunk in result.chunks)
 
     def _note_restart(self, entry: int) -> None:
         """The base is empty now, and goes on from where the entry says."""
@@ -274,7 +330,7 @@ class Replica:
     def _begin(self, now: int) -> None:
         """The query is at the end of its journal: take part."""
         history, size = self._history, self.settings.size
-        self._node = Node(self.place, self.settings, now, lost=not history.has_state)
+        self._node = self._make_node(now, lost=not history.has_state)
         if history.has_state:
             lines = {self.stream: history.take_published(size)}
             self._node.resume(history.base // size, history.consistent_from, lines, now)
@@ -282,6 +338,14 @@ class Replica:
             self._query.submit(Entry(0, Order.RESTART))
         self.ready.set()
         self._do(self._node.wake(now), now)
+
+    def _make_node(self, now: int, *, lost: bool) -> Node:
+        intakes: Mapping[str, Intake] = {}
+        if self._verdicts is not None:
+            settings = self.settings
+            grace = settings.heartbeat * (settings.missed + 2)
+            intakes = self._verdicts.intakes(size=settings.size, grace=grace)
+        return Node(self.place, self.settings, now, lost=lost, intakes=intakes)
 
     def _start_over(self, now: int) -> None:
         """What comes next is kept nowhere any more: begin as one that has lost its state."""
@@ -291,7 +355,12 @@ class Replica:
         self._history.forget()
         self._query.submit(Entry(0, Order.DROP))
         self._query.submit(Entry(0, Order.RESTART))
-        self._node = Node(self.place, self.settings, now, lost=True)
+        self._forget_reruns()
+        self._node = self._make_node(now, lost=True)
+
+    def _forget_reruns(self) -> None:
+        if self._reruns is not None:
+            self._reruns.forget()
 
     def _install(self, bucket: int, state: bytes) -> None:
         """Take over what a peer has; its log too, so that a restart finds it."""
@@ -350,7 +419,24 @@ class Replica:
         )
 
     def act(self, name: str, body: bytes) -> bytes:
-        return answer_action(name, self.status)
+        party = body.decode(errors="replace")
+        return answer_action(
+            name,
+            {
+                "status": self.status,
+                "readmit": lambda: self._loop.call(lambda now: self._readmit(party, now)),
+            },
+        )
+
+    def _readmit(self, party: str, now: int) -> bool:
+        """Whether it was in quarantine."""
+        node, verdicts = self._node, self._verdicts
+        if verdicts is None or node is None or party not in verdicts.status["quarantined"]:
+            return False
+        logger.warning("%s: %s counts again, as we were told", self.name, party)
+        self._do(node.readmit(party, now), now)
+        verdicts.readmitted(party)
+        return True
 
     def streams(self) -> Mapping[str, pa.Schema]:
         return {self.stream: self.schema}
@@ -366,6 +452,7 @@ class Replica:
             "kind": "replica",
             "ready": self.ready.is_set(),
             **self.counts.status(),
+            **(self._verdicts.status if self._verdicts is not None else {}),
             "batch_seconds": (progress.get("durationMs") or {}).get("triggerExecution", 0) / 1000,
             "log_bytes": self._history.size,
             "received_bytes": sum(link.received_bytes for link in links.values()),

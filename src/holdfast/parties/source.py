@@ -267,7 +267,7 @@ class SourceParty:
         return b"logged"
 
     def act(self, name: str, body: bytes) -> bytes:
-        return answer_action(name, self.status)
+        return answer_action(name, {"status": self.status})
 
     def streams(self) -> Mapping[str, pa.Schema]:
         return {self.name: self.brought}

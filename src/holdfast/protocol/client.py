@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from holdfast.protocol.intake import SwitchIntake
+from holdfast.protocol.intake import Intake, SwitchIntake
 from holdfast.protocol.messages import (
     Feed,
     Gap,
@@ -52,12 +52,14 @@ class Client:
         tentative: bool = True,
         may_skip: bool = False,
         position: int = 0,
+        intake: Intake | None = None,
     ) -> None:
         """`position`: what is before this has been read. `may_skip`: go on without what no replica
-        that can be reached keeps any more; else wait for the others."""
+        that can be reached keeps any more; else wait for the others. `intake`: how to read it, if
+        not from the best replica."""
         self.tentative = tentative
         self.may_skip = may_skip
-        self.intake = SwitchIntake(
+        self.intake: Intake = intake or SwitchIntake(
             stream, replicas, grace=heartbeat * (missed + 2), position=position
         )
         self.monitor = Monitor({stream: replicas}, period=heartbeat, missed=missed)
@@ -74,7 +76,8 @@ class Client:
     def wake(self, now: int) -> tuple[list[Shown], list[Send]]:
         position = self.intake.position
         done = position if self.done is None else min(self.done, position)
-        beats = self.monitor.wake(now, {self.intake.stream: done}, lambda *_: position)
+        acks = {self.intake.stream: min(done, self.intake.needed)}
+        beats = self.monitor.wake(now, acks, lambda _, replica: self.intake.place_of(replica))
         if not beats:
             return [], []
         shown, sends = self._read_on(now)

@@ -26,6 +26,7 @@ from holdfast.protocol.messages import (
     Unsubscribe,
 )
 from holdfast.protocol.states import State
+from holdfast.protocol.streams import best_state
 from holdfast.protocol.switching import Choice, choose
 from holdfast.tuples import Segment
 
@@ -43,6 +44,12 @@ class Intake(Protocol):
     @property
     def needed(self) -> int:
         """Nothing before this will be read again."""
+
+    def best(self, states: Mapping[str, State]) -> State:
+        """How good the stream is, by the states of its replicas."""
+
+    def newest(self, ends: Mapping[str, int]) -> int:
+        """How far the stream goes, by the boundaries that some of its replicas name."""
 
     def place_of(self, replica: str) -> int:
         """How far it has been read from this replica."""
@@ -212,6 +219,12 @@ class SwitchIntake:
         previews = name == self.choice.current
         ask = Subscribe(self.stream, self._latest, self.position, self.shown, previews)
         return Send(name, ask)
+
+    def best(self, states: Mapping[str, State]) -> State:
+        return best_state(states)
+
+    def newest(self, ends: Mapping[str, int]) -> int:
+        return max(ends.values())
 
     def _unsubscribe(self, name: str) -> Send:
         return Send(name, Unsubscribe(self.stream, self._subscriptions.pop(name).number))

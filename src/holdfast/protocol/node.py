@@ -57,6 +57,7 @@ from holdfast.protocol.spool import Spool
 from holdfast.protocol.stagger import Stagger
 from holdfast.protocol.states import State
 from holdfast.protocol.streams import best_state, output_state
+from holdfast.protocol.vote_intake import VoteIntake
 from holdfast.tuples import Row, Segment
 
 __all__ = ["Node"]
@@ -177,7 +178,7 @@ class Node:
         return max(state, self.state)
 
     def _best(self, stream: str) -> State:
-        best = best_state(self._states(stream))
+        best = self.intakes[stream].best(self._states(stream))
         if self.settings.beside and best is State.STABILIZATION:
             # It goes on showing previews.
             return State.UP_FAILURE
@@ -306,6 +307,17 @@ class Node:
         segment = Segment(start, end, tuple(row for row in rows if start <= row.stime < end))
         again = Again(segment, rerun.asked.attempt)
         return [*self.lines[rerun.asked.stream].repeat(rerun.reader, again)]
+
+    def readmit(self, replica: str, now: int) -> list[Command]:
+        """Let the votes of a replica count again that was found lying."""
+        commands: list[Command] = []
+        for stream, intake in self.intakes.items():
+            if isinstance(intake, VoteIntake):
+                news, sends = intake.readmit(replica)
+                commands += sends
+                for item in news:
+                    self._take_item(stream, item, now)
+        return commands + self._go_on(now)
 
     def saved(self, bucket: int, now: int) -> list[Command]:
         """The state of the base before this bucket is safe."""
@@ -559,13 +571,13 @@ class Node:
             return
         for stream, intake in self.intakes.items():
             ends = self.monitor.ends(stream)
-            known = [
-                ends[name]
+            known = {
+                name: ends[name]
                 for name, state in self._states(stream).items()
                 if state is not State.FAILURE
-            ]
+            }
             behind = max(1, self.settings.lag) * self.gate.size
-            if not known or intake.position < max(known) - behind:
+            if not known or intake.position < intake.newest(known) - behind:
                 return
         self.is_lost = False
         for line in self.lines.values():

@@ -6,13 +6,17 @@ a bucket goes through; the rows wait here. Nothing tentative passes.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
+from holdfast.protocol.barrier import Barrier
+from holdfast.protocol.findings import Findings
 from holdfast.protocol.gates.gate import Accuse, Command, Copy, Gate, Giveup, Redo, Release, Taint
 from holdfast.protocol.gates.sample import Sample
+from holdfast.protocol.gates.vote import Vote
+from holdfast.protocol.gates.vote_latest import VoteLatest
 from holdfast.protocol.intake import Subscription
 from holdfast.protocol.messages import (
     Again,
@@ -26,20 +30,20 @@ from holdfast.protocol.messages import (
     Subscribe,
     Unsubscribe,
 )
+from holdfast.protocol.pace import Pace
 from holdfast.protocol.states import State
 from holdfast.tuples import Segment, digest
 
-__all__ = ["Findings", "VoteIntake"]
+__all__ = ["VoteIntake"]
 
 MANY: Final = 512
 """With more copies than this, those that nobody will ask for are looked for."""
-ENOUGH_PROOF: Final = 64
-"""So many accusations of one replica are kept."""
 AT_ONCE: Final = 8
 """So many buckets are asked for again with each heartbeat, if the answer was lost."""
-
 WORDS: Final = 4
 """So many copies of a bucket are taken from one replica; who tells more stories is not heard."""
+ROOM: Final = 32
+"""With more copies than this waiting, the fastest replica rests."""
 
 
 @dataclass(slots=True)
@@ -55,21 +59,8 @@ class _Source:
     """Whether more was sent than there was room for; it is to be read again."""
     silence: range = range(0)
     """A long stretch of buckets that are empty, as it says."""
-
-
-@dataclass(slots=True)
-class Findings:
-    """What the gate has found out about the replicas."""
-
-    accused: list[Accuse] = field(default_factory=list)
-    tainted: list[Taint] = field(default_factory=list)
-    gave_up: Giveup | None = None
-    redone: int = 0
-
-    def accuse(self, accusation: Accuse) -> None:
-        """Note what a replica did; of one that goes on and on not all."""
-        if sum(each.replica == accusation.replica for each in self.accused) < ENOUGH_PROOF:
-            self.accused.append(accusation)
+    rests_until: int = 0
+    """It is too fast for the others, and not read before."""
 
 
 class VoteIntake:
@@ -85,23 +76,28 @@ class VoteIntake:
         size: int,
         grace: int,
         enough: int = 1,
-        silent: int = 1,
+        quorum: int = 1,
+        barrier: int = 0,
+        findings: Findings | None = None,
     ) -> None:
         """`size`: of the stream's buckets. `grace`: a heartbeat sent so much later than a
         subscription does not overtake it. `enough`: so many replicas have to keep a bucket for the
-        gate to release it. `silent`: so many have to say that nothing is in a long stretch of
-        buckets for it to be skipped."""
+        gate to release it. `quorum`: so many have to say that nothing is in a long stretch of
+        buckets for it to be skipped, and have to be there at the start if not all are within
+        `barrier`. `findings`: what is known of the replicas."""
         self.stream = stream
-        self.gate = make(0)
         self.size = size
         self.grace = grace
         self.enough = enough
-        self.silent = silent
+        self.quorum = quorum
+        self.barrier = Barrier(quorum, barrier)
         self.position = 0
         self.caught_up: set[str] = set()
         self.is_paused = False
-        self.findings = Findings()
+        self.findings = findings or Findings()
         self._make = make
+        self.gate = self._make_gate(0)
+        self._pace = Pace(enough, ROOM)
         self._sources = {name: _Source() for name in replicas}
         self._rows: dict[tuple[int, bytes], Segment] = {}
         self._words: Counter[tuple[int, str]] = Counter()
@@ -111,12 +107,28 @@ class VoteIntake:
         self._redos: dict[int, Recalculate] = {}
         """What was to be calculated again and is not settled."""
 
+    def _make_gate(self, first: int) -> Gate:
+        gate = self._make(first)
+        for name in self.findings.quarantined:
+            if isinstance(gate, Vote | VoteLatest | Sample):
+                gate.quarantine(name)
+        return gate
+
     @property
     def needed(self) -> int:
         """Of a gate that samples: where it has released what it has not compared yet."""
         if not isinstance(self.gate, Sample):
             return self.position
         return min(self.position, self.gate.wants(self.gate.trusted).start * self.size)
+
+    def best(self, states: Mapping[str, State]) -> State:
+        """As good as those are that have to agree."""
+        return sorted(states.values())[min(self.enough, len(states)) - 1]
+
+    def newest(self, ends: Mapping[str, int]) -> int:
+        """As many as may lie can claim anything."""
+        by_end = sorted(ends.values(), reverse=True)
+        return by_end[min(len(self._sources) - self.quorum, len(ends) - 1)]
 
     def place_of(self, replica: str) -> int:
         return self._sources[replica].bucket * self.size
@@ -127,6 +139,8 @@ class VoteIntake:
         return len(self._rows)
 
     def read_on(self, states: Mapping[str, State], ends: Mapping[str, int], now: int) -> list[Send]:
+        if not self.barrier.look(states, now):
+            return []
         for name, state in states.items():
             if state is State.FAILURE and isinstance(self.gate, Sample):
                 self.gate.fail(name)
@@ -138,6 +152,7 @@ class VoteIntake:
             for name, source in self._sources.items()
             if (source.subscription is None or source.is_full)
             and states[name] is not State.FAILURE
+            and source.rests_until <= now
             and self._has_room(name)
         ]
 
@@ -205,13 +220,24 @@ class VoteIntake:
                     # What is calculated again comes with a subscription.
                     source.is_full = True
                     continue
-                released, asked = self._take_copy(replica, item)
+                released, asked = self._take_copy(replica, item, now)
                 news += released
                 sends += asked
         news += self._skip_silence()
+        sends += self._slow_down(replica, now)
         if news or sends or isinstance(self.gate, Sample):
             sends += self.read_on(dict.fromkeys(self._sources, State.STABLE), {}, now)
         return news, sends
+
+    def _slow_down(self, replica: str, now: int) -> list[Send]:
+        """Let the fastest rest while too much waits for the others. What is calculated again comes
+        with a subscription, so not then."""
+        counters = {name: source.bucket for name, source in self._sources.items()}
+        rest = 0 if self._redos else self._pace.rest(replica, counters, self.held)
+        if rest == 0:
+            return []
+        self._sources[replica].rests_until = now + rest
+        return self._unsubscribe(replica)
 
     def _by_bucket(self, source: _Source, items: Iterable[Item]) -> Iterator[Item]:
         """The items, with a stable segment for each bucket that there is room for, also for those
@@ -240,15 +266,17 @@ class VoteIntake:
             (each.silence.stop for each in self._sources.values() if now in each.silence),
             reverse=True,
         )
-        if len(ends) < self.silent or ends[self.silent - 1] - now <= MANY:
+        if len(ends) < self.quorum or ends[self.quorum - 1] - now <= MANY:
             return []
-        start, until = self.position, ends[self.silent - 1]
+        start, until = self.position, ends[self.quorum - 1]
         self.jump(until * self.size)
         for source in self._sources.values():
             source.bucket = max(source.bucket, until)
         return [Stable(Segment(start, self.position, ()))]
 
-    def _take_copy(self, replica: str, item: Stable | Again) -> tuple[list[Item], list[Send]]:
+    def _take_copy(
+        self, replica: str, item: Stable | Again, now: int
+    ) -> tuple[list[Item], list[Send]]:
         segment = item.segment
         number = segment.start // self.size
         attempt = item.attempt if isinstance(item, Again) else 0
@@ -258,6 +286,7 @@ class VoteIntake:
             if number != self._sources[replica].bucket:
                 return [], []
             self._sources[replica].bucket += 1
+            self._pace.note(replica, now)
         said = digest(segment.rows)
         if number in self.gate.wants(replica) and (number, said) not in self._rows:
             if self._words[number, replica] >= WORDS:
@@ -273,12 +302,15 @@ class VoteIntake:
     def _carry_out(self, commands: list[Command]) -> tuple[list[Item], list[Send]]:
         news: list[Item] = []
         sends: list[Send] = []
-        for command in commands:
-            match command:
+        waiting = deque(commands)
+        while waiting:
+            match command := waiting.popleft():
                 case Release():
                     news += self._release(command)
                 case Accuse():
-                    self.findings.accuse(command)
+                    if self.findings.accuse(command):
+                        assert isinstance(self.gate, Vote | VoteLatest | Sample)
+                        waiting += self.gate.quarantine(command.replica)
                 case Taint():
                     self.findings.tainted.append(command)
                 case Giveup():
@@ -293,6 +325,13 @@ class VoteIntake:
         self._redos.pop(release.bucket, None)
         start, self.position = self.position, released.end
         return [Stable(Segment(start, released.end, released.rows))]
+
+    def readmit(self, replica: str) -> tuple[list[Item], list[Send]]:
+        """Let the votes of a replica count again."""
+        if not self.findings.readmit(replica):
+            return [], []
+        assert isinstance(self.gate, Vote | VoteLatest | Sample)
+        return self._carry_out(self.gate.readmit(replica))
 
     def _forget(self, is_over: Callable[[int], bool]) -> None:
         for copy in [copy for copy in self._rows if is_over(copy[0])]:
@@ -330,7 +369,7 @@ class VoteIntake:
         if boundary <= self.position:
             return []
         self.position = boundary
-        self.gate = self._make(boundary // self.size)
+        self.gate = self._make_gate(boundary // self.size)
         self._rows.clear()
         self._words.clear()
         self._redos.clear()

@@ -9,12 +9,12 @@ from typing import Final
 
 from holdfast.protocol.client import Client, Shown
 from holdfast.protocol.diagram import StagePlan
+from holdfast.protocol.findings import Findings
 from holdfast.protocol.intake import Intake
 from holdfast.protocol.node import Node
 from holdfast.protocol.place import Place
 from holdfast.protocol.standby import Hand, Has, Propose
 from holdfast.protocol.states import State
-from holdfast.protocol.vote_intake import Findings
 from holdfast.sim.faults import apply_faults
 from holdfast.sim.liars import miscalculating, tampering
 from holdfast.sim.network import Carried, Network

@@ -9,6 +9,7 @@ from typing import Any
 from rich.console import Console as Screen
 
 from holdfast.parties.driver import Driver
+from holdfast.parties.places import comparison_of
 from holdfast.parties.reader import Reader
 from holdfast.sinks.listeners import CallbackListener, ConsoleListener, Note
 from holdfast.sinks.outlets import Listener, MakeReader, Outlet, Store, listen, store_in
@@ -47,15 +48,16 @@ def reader_of(
     routes: Mapping[str, str] | None = None,
 ) -> Reader:
     """A reader for a sink: what it has not acknowledged is kept."""
-    stream = topology.sinks[name].stream
+    sink = topology.sinks[name]
     return open_reader(
         topology,
-        stream,
+        sink.stream,
         me=name,
         position=position,
         tentative=tentative,
         acknowledges=True,
         routes=routes,
+        comparison=comparison_of(sink),
     )
 
 

@@ -73,6 +73,7 @@ class Outlet:
         self._boundary = 0
         """What is before this is safe."""
         self._links: Mapping[str, bool] = {}
+        self._found: Mapping[str, Any] = {}
 
     def status(self) -> dict[str, Any]:
         """What a person or a program may want to know of the sink."""
@@ -83,6 +84,7 @@ class Outlet:
             "boundary": self._boundary,
             "lag_seconds": max(0.0, time.time() - self._boundary / 1e6),
             "links": self._links,
+            **self._found,
         }
 
     def read(self, position: int, tentative: bool) -> Reader:
@@ -99,6 +101,7 @@ class Outlet:
         """What is told next, None if there is nothing just now."""
         told = reader.next(LOOK)
         self._links = reader.links
+        self._found = reader.found
         gaps = reader.gaps
         for start, end in gaps[self.counts["gaps"] :]:
             logger.error(

@@ -17,11 +17,15 @@ from uuid import uuid4
 from holdfast.errors import InvalidArgumentError
 from holdfast.parties.places import addresses_of, security_of
 from holdfast.parties.reader import Reader
+from holdfast.parties.verdicts import Verdicts
+from holdfast.protocol.comparison import VOTING, Comparison
 from holdfast.topology import Topology
 from holdfast.wire import Security, UnreachableError, WireError, act
 
 __all__ = ["newest_boundary", "open_reader", "read_stream", "statuses"]
 
+BARRIER = 3_000_000
+"""Microseconds for which a guest that compares publishers waits for all of them."""
 PATIENCE = 3.0
 """Seconds for a publisher to say how it is."""
 
@@ -32,19 +36,26 @@ def read_stream(
     *,
     position: int | str = "newest",
     tentative: bool = True,
+    policy: str = "switch",
+    faults: int = 1,
     routes: Mapping[str, str] | None = None,
 ) -> Reader:
     """Read a stream as a guest: nothing is kept for us, and what is kept no longer is skipped.
 
     `topology`: one, or the path of its file. `position`: `"newest"`, `"oldest"`, or a boundary
-    before which all has been read. Without `tentative` only final rows are told. `routes`:
-    addresses of parties that are reached elsewhere than the topology says. Close the reader, or use
-    it in a `with` statement."""
+    before which all has been read. Without `tentative` only final rows are told. `policy`: with
+    `"vote"`, only rows on which all replicas but `faults` agree, and never tentative ones; or
+    another policy that compares replicas. `routes`: addresses of parties that are reached elsewhere
+    than the topology says. Close the reader, or use it in a `with` statement."""
     if not isinstance(topology, Topology):
         topology = Topology.read(topology)
+    comparison = None
+    if policy != "switch":
+        comparison = Comparison(policy, faults, barrier=BARRIER)
     match position:
         case "newest":
-            position = newest_boundary(topology, stream, routes)
+            liars = faults if policy in VOTING else 0
+            position = newest_boundary(topology, stream, routes, liars=liars)
         case "oldest":
             position = 0
         case str() | bool():
@@ -59,6 +70,7 @@ def read_stream(
         tentative=tentative,
         may_skip=True,
         routes=routes,
+        comparison=comparison,
     )
 
 
@@ -72,32 +84,46 @@ def open_reader(
     may_skip: bool = False,
     acknowledges: bool = False,
     routes: Mapping[str, str] | None = None,
+    comparison: Comparison | None = None,
 ) -> Reader:
-    """A reader of all who publish the stream, with the heartbeat of its stage."""
+    """A reader of all who publish the stream, with the heartbeat of its stage. `comparison`: how
+    they are compared; else the best of them is read."""
     pulse: dict[str, Any] = {}
     if stream in topology.stages:
         stage = topology.stages[stream]
         pulse = {"heartbeat": int(stage.heartbeat), "missed": stage.missed}
+    publishers = topology.publishers(stream)
+    verdicts = None
+    if comparison is not None and stream in topology.stages:
+        verdicts = Verdicts(me, comparison, {stream: publishers})
     return Reader(
         stream,
-        addresses_of(topology, topology.publishers(stream), routes),
+        addresses_of(topology, publishers, routes),
         me=me,
         security=security_of(topology),
         tentative=tentative,
         position=position,
         may_skip=may_skip,
         acknowledges=acknowledges,
+        verdicts=verdicts,
+        size=int(topology.bucket),
         **pulse,
     )
 
 
 def newest_boundary(
-    topology: Topology, stream: str, routes: Mapping[str, str] | None = None
+    topology: Topology,
+    stream: str,
+    routes: Mapping[str, str] | None = None,
+    *,
+    liars: int = 0,
 ) -> int:
-    """Up to where the stream is final, as far as anybody who publishes it knows."""
+    """Up to where the stream is final, as far as anybody who publishes it knows. `liars`: so many
+    may claim anything."""
     addresses = addresses_of(topology, topology.publishers(stream), routes)
     told = statuses(stream, addresses, security_of(topology))
-    return max(int(status["boundary"]) for status in told.values())
+    ends = sorted((int(status["boundary"]) for status in told.values()), reverse=True)
+    return ends[min(liars, len(ends) - 1)]
 
 
 def statuses(

@@ -24,15 +24,24 @@ def tail(
     stable: bool = False,
     start: bool = False,
     rows: int | None = None,
+    policy: str = "switch",
+    faults: int = 1,
     routes: Mapping[str, str] | None = None,
 ) -> None:
     """Until Ctrl-C. `stable`: final rows only. `start`: from the oldest row that is kept, not from
-    now on. `rows`: end after so many. `routes`: addresses of parties that are reached elsewhere."""
+    now on. `rows`: end after so many. `policy` and `faults`: how replicas are compared, as
+    `read_stream` has it. `routes`: addresses of parties that are reached elsewhere."""
     lines = Lines(console)
     position = "oldest" if start else "newest"
     try:
         with read_stream(
-            topology, stream, position=position, tentative=not stable, routes=routes
+            topology,
+            stream,
+            position=position,
+            tentative=not stable,
+            policy=policy,
+            faults=faults,
+            routes=routes,
         ) as reader:
             gaps = 0
             while rows is None or lines.rows < rows:

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 from holdfast.topology.addresses import Address, is_loopback, parse_address
 from holdfast.topology.columns import Column
+from holdfast.topology.gates import COMPARING, POLICIES, VOTING
 from holdfast.topology.parties import Party, PartyKind
 from holdfast.topology.problems import Problem, TopologyError
 from holdfast.topology.security import Security
 from holdfast.topology.sinks import Callback, Console, Delta, Output, Parquet, Sink, SqlTable
 from holdfast.topology.spans import Span
 from holdfast.topology.stages import (
-    POLICIES,
-    VOTING,
     Function,
     Join,
     Replica,
@@ -32,6 +31,7 @@ from holdfast.topology.streams import Files, Mqtt, Push, Rate, Sensors, Source, 
 from holdfast.topology.topology import Topology
 
 __all__ = [
+    "COMPARING",
     "POLICIES",
     "VOTING",
     "Address",

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from holdfast.topology.gates import VOTING
 from holdfast.topology.parties import PartyKind
-from holdfast.topology.sinks import SINKS, SqlTable
-from holdfast.topology.stages import VOTING, Function, Join, Stage, Step, Window
+from holdfast.topology.sinks import SINKS, Sink, SqlTable
+from holdfast.topology.stages import Function, Join, Stage, Step, Window
 from holdfast.topology.streams import SOURCES
 
 if TYPE_CHECKING:
@@ -60,6 +61,8 @@ def boxes_of(topology: Topology) -> Mapping[str, Box]:
             facts.append(f"table {sink.sink.table}")
         elif target := getattr(sink.sink, "path", getattr(sink.sink, "function", None)):
             facts.append(target)
+        if sink.policy != "switch":
+            facts.append(_comparison(sink))
         if sink.tentative:
             facts.append("tentative rows too")
         boxes[name] = _box(name, PartyKind.SINK, (sink.stream,), facts)
@@ -85,7 +88,14 @@ def _gate(stage: Stage) -> str:
     if stage.policy == "switch":
         delay = "forever" if stage.max_delay == math.inf else str(stage.max_delay)
         return f"switch, max_delay {delay}"
-    return f"{stage.policy}, faults {stage.faults}" if stage.policy in VOTING else stage.policy
+    return _comparison(stage)
+
+
+def _comparison(reader: Stage | Sink) -> str:
+    if reader.policy not in VOTING:
+        return reader.policy
+    sampled = f", every {reader.every}" if reader.policy == "sample" else ""
+    return f"{reader.policy}, faults {reader.faults}{sampled}"
 
 
 def _step(step: Step) -> str:

@@ -11,10 +11,11 @@ from typing import Any, Final
 
 from holdfast.topology.aggregation import FUNCTIONS
 from holdfast.topology.columns import TYPES
+from holdfast.topology.gates import POLICIES
 from holdfast.topology.security import Security
 from holdfast.topology.settings import ByName, One, Setting, settings_of
 from holdfast.topology.sinks import SINKS, Sink
-from holdfast.topology.stages import POLICIES, STEPS, Replica, Stage
+from holdfast.topology.stages import STEPS, Replica, Stage
 from holdfast.topology.streams import SOURCES, Stream
 from holdfast.topology.text import write_value
 from holdfast.topology.topology import Topology

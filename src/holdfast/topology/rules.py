@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from os.path import normpath
 from typing import Any
 
 from holdfast.topology.addresses import is_loopback, parse_address
+from holdfast.topology.gates import COMPARING, POLICIES, VOTING
 from holdfast.topology.graph import find_cycles, most_after
 from holdfast.topology.problems import Problem, did_you_mean, show
 from holdfast.topology.settings import is_sound, settings_of
-from holdfast.topology.sinks import SINKS, Callback, Console, Delta, Parquet, SqlTable
+from holdfast.topology.sinks import SINKS, Callback, Console, Delta, Parquet, Sink, SqlTable
 from holdfast.topology.sound import Sound
 from holdfast.topology.spans import Span
-from holdfast.topology.stages import VOTING, Join, Stage, Window
+from holdfast.topology.stages import Join, Stage, Window
 from holdfast.topology.streams import Mqtt, Stream
 
 __all__ = ["check_rules"]
@@ -28,7 +29,8 @@ def check_rules(sound: Sound) -> Iterator[Problem]:
         yield from _check_stream(f"streams.{name}", stream)
     for name, stage in sound.stages.items():
         yield from _check_inputs(f"stages.{name}", stage, sound)
-        yield from _check_policy(f"stages.{name}", stage, sound)
+        if is_sound(stage, "inputs"):
+            yield from _check_policy(f"stages.{name}", stage, stage.inputs, sound)
         yield from _check_delay(f"stages.{name}", stage, sound)
     yield from _check_cycles(sound)
     yield from _check_retain(sound)
@@ -154,22 +156,22 @@ def _check_readable(name: str, sound: Sound) -> str | None:
     return f"there is no stream or stage {show(name)}{hint}; {remedy}"
 
 
-def _check_policy(place: str, stage: Stage, sound: Sound) -> Iterator[Problem]:
-    if not is_sound(stage, "policy", "faults", "inputs"):
+def _check_policy(
+    place: str, reader: Stage | Sink, inputs: Iterable[str], sound: Sound
+) -> Iterator[Problem]:
+    if not is_sound(reader, "policy", "faults"):
         return
-    if stage.policy not in VOTING:
-        if stage.faults != 1:
-            remedy = f"leave it out, or use one of {', '.join(sorted(VOTING))}"
-            yield Problem(place, "faults", f"the policy {stage.policy!r} does not vote; {remedy}")
+    yield from _check_needless(place, reader)
+    if reader.policy not in VOTING:
         return
-    needed = 3 * stage.faults + 1
-    for name in stage.inputs:
+    needed = 3 * reader.faults + 1
+    for name in inputs:
         if name in sound.streams:
             yield Problem(
                 place,
                 "policy",
-                f"{stage.policy!r} compares replicas, and the stream {name!r} has one source only; "
-                "use 'switch' here, and vote on the stages behind it",
+                f"{reader.policy!r} compares replicas, and the stream {name!r} has one source "
+                "only; use 'switch' here, and vote on the stages behind it",
             )
         elif name in sound.stages and is_sound(sound.stages[name], "replicas"):
             there = len(sound.stages[name].replicas)
@@ -177,9 +179,29 @@ def _check_policy(place: str, stage: Stage, sound: Sound) -> Iterator[Problem]:
                 yield Problem(
                     place,
                     "policy",
-                    f"{stage.policy!r} with faults = {stage.faults} needs {needed} replicas of "
+                    f"{reader.policy!r} with faults = {reader.faults} needs {needed} replicas of "
                     f"each input, and {name!r} has {there}; give [stages.{name}] more",
                 )
+
+
+def _check_needless(place: str, reader: Stage | Sink) -> Iterator[Problem]:
+    """Settings that the policy does not look at."""
+    settings = settings_of(type(reader))
+    for field, policies in _GATE_SETTINGS.items():
+        given = getattr(reader, field)
+        if reader.policy in policies or given == settings[field].default:
+            continue
+        words = ", ".join(repr(word) for word in POLICIES if word in policies)
+        message = f"is of no use with the policy {reader.policy!r}; leave it out, or use {words}"
+        yield Problem(place, field, message)
+
+
+_GATE_SETTINGS = {
+    "faults": VOTING,
+    "every": frozenset({"sample"}),
+    "barrier": COMPARING,
+    "proofs": VOTING,
+}
 
 
 def _check_delay(place: str, stage: Stage, sound: Sound) -> Iterator[Problem]:
@@ -245,6 +267,11 @@ def _check_sink(name: str, sound: Sound) -> Iterator[Problem]:
     sink, place = sound.sinks[name], f"sinks.{name}"
     if is_sound(sink, "stream") and (problem := _check_readable(sink.stream, sound)):
         yield Problem(place, "stream", problem)
+    if is_sound(sink, "stream"):
+        yield from _check_policy(place, sink, [sink.stream], sound)
+    if is_sound(sink, "policy", "tentative") and sink.policy in COMPARING and sink.tentative:
+        message = f"the policy {sink.policy!r} shows final rows only; leave it out"
+        yield Problem(place, "tentative", message)
     if not is_sound(sink, "sink", "tentative") or isinstance(sink.sink, Console | Callback):
         return
     if sink.tentative:

@@ -5,8 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from holdfast.topology.kinds import COLUMNS, FLAG, FUNCTION, HOST, NAME, TEXT, URL, inline
+from holdfast.topology import gates
+from holdfast.topology.kinds import (
+    COLUMNS,
+    FLAG,
+    FUNCTION,
+    HOST,
+    NAME,
+    TEXT,
+    URL,
+    Interval,
+    inline,
+)
 from holdfast.topology.settings import Setting, optional, setting, table
+from holdfast.topology.spans import Span
 
 __all__ = ["SINKS", "Callback", "Console", "Delta", "Output", "Parquet", "Sink", "SqlTable"]
 
@@ -78,6 +90,14 @@ class Sink:
     sink: Setting[Output, Output] = setting(
         inline("sink", SINKS), "Where it takes them.", example='"parquet"'
     )
+    policy: Setting[str, str] = gates.policy(
+        "How it reads the replicas of its stage.",
+        *(word for word in gates.POLICIES if word != "order"),
+    )
+    faults: Setting[int, int] = gates.faults()
+    every: Setting[int, int] = gates.every()
+    barrier: Setting[Interval, Span] = gates.barrier()
+    proofs: Setting[int, int] = gates.proofs()
     tentative: Setting[bool, bool] = setting(
         FLAG,
         "With `console` and `callback`: whether tentative rows are wanted too.",

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from holdfast.aggregates import Aggregate
+from holdfast.topology import gates
 from holdfast.topology.columns import Column
 from holdfast.topology.kinds import (
     ADDRESS,
@@ -21,7 +22,6 @@ from holdfast.topology.kinds import (
     QUERY,
     SCHEMA,
     Interval,
-    choice,
     interval,
     retention,
     whole,
@@ -40,9 +40,7 @@ from holdfast.topology.settings import (
 from holdfast.topology.spans import Span
 
 __all__ = [
-    "POLICIES",
     "STEPS",
-    "VOTING",
     "Function",
     "Join",
     "Replica",
@@ -53,18 +51,6 @@ __all__ = [
     "Where",
     "Window",
 ]
-
-POLICIES: Final[Mapping[str, str]] = {
-    "order": "Waits until all inputs have passed a bucket. Never shows anything tentative.",
-    "switch": "The same from the best replica; after `max_delay` tentative rows, corrected later.",
-    "vote": "Waits until 2f+1 of 3f+1 replicas agree on a bucket. Survives f that lie.",
-    "vote-latest": "The same for the newest bucket; older ones are skipped.",
-    "sample": "Trusts one of 3f+1 replicas, and has every n-th bucket voted on.",
-    "first": "Takes the first copy of every bucket, in order.",
-    "latest": "Takes a copy of any newer bucket, never an older one.",
-}
-VOTING: Final = frozenset({"vote", "vote-latest", "sample"})
-"""Those that outvote `faults` replicas of 3 · faults + 1."""
 
 
 @table
@@ -216,11 +202,8 @@ class Stage:
         "One address for each replica, or a table with its address and host.",
         example='["127.0.0.1:7101", "127.0.0.1:7102"]',
     )
-    policy: Setting[str, str] = setting(
-        choice(*POLICIES),
-        "How its gate makes one input of what the replicas before it publish.",
-        example='"vote"',
-        default="switch",
+    policy: Setting[str, str] = gates.policy(
+        "How its gate makes one input of what the replicas before it publish.", *gates.POLICIES
     )
     max_delay: Setting[Interval | float, Span | float] = setting(
         DELAY,
@@ -229,13 +212,10 @@ class Stage:
         example='"4s"',
         default=math.inf,
     )
-    faults: Setting[int, int] = setting(
-        whole(1),
-        "With `vote`, `vote-latest` and `sample`: how many replicas of an input may lie. It needs "
-        "three times as many and one more.",
-        example="2",
-        default=1,
-    )
+    faults: Setting[int, int] = gates.faults()
+    every: Setting[int, int] = gates.every()
+    barrier: Setting[Interval, Span] = gates.barrier()
+    proofs: Setting[int, int] = gates.proofs()
     shards: Setting[int, int] = setting(
         whole(1), "Into how many parts its keys are divided.", example="8", default=2
     )

@@ -282,3 +282,45 @@ def test_a_gate_begins_where_it_is_told() -> None:
 def test_what_makes_no_sense_is_refused(make: Callable[[], Any], message: str) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
         make()
+
+
+@pytest.mark.parametrize("make", [Vote, VoteLatest])
+def test_who_is_in_quarantine_is_judged_and_does_not_count(make: type[Vote]) -> None:
+    gate = make(("w", "x", "y", "z"))
+    gate.quarantine("w")
+    for name in ("w", "x", "y"):
+        assert gate.take(Copy(name, 0, b"right")) == []
+    assert gate.take(Copy("z", 0, b"right")) == [Release(0, b"right", ("w", "x", "y", "z"))]
+    assert gate.take(Copy("w", 0, b"wrong")) == [Accuse("w", 0, b"wrong", b"right")]
+
+
+def test_with_one_in_quarantine_the_others_have_to_agree() -> None:
+    gate = Vote(("w", "x", "y", "z"))
+    gate.quarantine("w")
+    gate.take(Copy("x", 0, b"right"))
+    gate.take(Copy("y", 0, b"right"))
+    assert gate.take(Copy("z", 0, b"other")) == [Redo(0, 1)]
+
+
+def test_a_vote_that_only_the_one_in_quarantine_could_settle_is_repeated() -> None:
+    gate = Vote(("w", "x", "y", "z"))
+    for name, said in (("x", b"right"), ("y", b"right"), ("z", b"other")):
+        assert gate.take(Copy(name, 0, said)) == []
+    assert gate.quarantine("w") == [Redo(0, 1)]
+
+
+def test_who_is_admitted_again_counts_at_once() -> None:
+    gate = Vote(("w", "x", "y", "z"))
+    gate.quarantine("w")
+    for name in ("w", "x", "y"):
+        assert gate.take(Copy(name, 0, b"right")) == []
+    assert gate.readmit("w") == [Release(0, b"right", ("w", "x", "y"))]
+
+
+def test_sampling_does_not_trust_one_in_quarantine() -> None:
+    gate = Sample(("w", "x", "y", "z"))
+    gate.quarantine("w")
+    assert gate.trusted != "w"
+    gate.readmit("w")
+    gate.fail(gate.trusted)
+    assert gate.trusted == "w"

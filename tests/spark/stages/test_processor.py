@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
+from dataclasses import replace
 from decimal import Decimal
 from math import nan
 
@@ -306,3 +307,17 @@ def test_a_state_of_another_join_is_refused():
     other = Shards(join_kind("k string, w bigint", ["k"], BUCKET))
     with pytest.raises(StoreCorruptError, match=r"the state is of pairs .* empty folder"):
         other.run(Entry(0, Order.INSTALL, state=copied.state), work(FIRST + 1))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_calculated_again_is_the_same_and_changes_nothing(kind):
+    buckets = range(FIRST, FIRST + 12)
+    entries = [work(bucket, *pieces(1, bucket, 2)) for bucket in buckets]
+    shards, undisturbed = Shards(KINDS[kind]()), Shards(KINDS[kind]())
+    done = shards.run(START, *entries[:9])
+    some = tuple(piece for entry in entries[3:9] for piece in entry.pieces)
+    [again] = shards.run(replace(entries[8], order=Order.RERUN, pieces=some))
+    wanted = chunks(done[-1:])
+    assert {at: found for at, found in chunks([again]).items() if at in wanted} == wanted
+    following = shards.run(*entries[9:])
+    assert chunks(following) == chunks(undisturbed.run(START, *entries)[-3:])

@@ -162,6 +162,24 @@ def test_a_stage_without_state(spark, topology, tmp_path):
         ]
 
 
+@pytest.mark.parametrize("name", ["plain", "joined-windows"])
+def test_a_bucket_is_calculated_again(spark, topology, tmp_path, name):
+    """With the rows before it that its answer depends on, and the base stays as it is."""
+    entries = [work(FIRST + at, *pieces(1, FIRST + at)) for at in range(8)]
+    some = [piece for entry in entries[2:7] for piece in entry.pieces]
+    rerun = replace(entries[6], order=Order.RERUN, start=entries[2].start, pieces=tuple(some))
+    with RunningStage(spark, topology, name, tmp_path) as stage:
+        done = stage.run(work(FIRST - 1), *entries[:7])
+        [again] = stage.run(rerun)
+        [following] = stage.run(entries[7])
+    assert again.order is Order.RERUN
+    wanted = dict(digests(done)[-1])
+    assert {bucket: each.digest for bucket, each in again.chunks if bucket in wanted} == wanted
+    with RunningStage(spark, topology, name, tmp_path / "fresh") as stage:
+        undisturbed = stage.run(work(FIRST - 1), *entries)
+    assert digests([following]) == digests(undisturbed[-1:])
+
+
 def _above(value: float | None) -> bool:
     """NaN is the largest number in Spark."""
     return value is not None and not value <= -5

@@ -7,6 +7,7 @@ so that no two digests of a bucket can both be agreed upon.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Set
 from dataclasses import dataclass, field
 
 from holdfast.protocol.gates.gate import Accuse, Copy
@@ -16,10 +17,12 @@ __all__ = ["Ballot"]
 
 @dataclass(slots=True)
 class Ballot:
-    """The votes of `size` replicas, `quorum` of which settle it."""
+    """The votes of `size` replicas, `quorum` of which settle it. Votes of those in `quarantine` are
+    judged, but do not count."""
 
     size: int
     quorum: int
+    quarantine: Set[str] = frozenset()
     attempt: int = 0
     votes: dict[str, bytes] = field(default_factory=dict)
     agreed: bytes | None = None
@@ -35,11 +38,19 @@ class Ballot:
         self.votes[copy.replica] = copy.digest
         if self.agreed is not None:
             return self._judge(copy.bucket, [copy.replica])
-        digest, count = Counter(self.votes.values()).most_common(1)[0]
-        if count < self.quorum:
+        return self.count(copy.bucket)
+
+    def count(self, bucket: int) -> list[Accuse]:
+        """Settle it if enough agree, and judge all who have voted."""
+        agreed = [digest for digest, count in self._counted.items() if count >= self.quorum]
+        if self.agreed is not None or not agreed:
             return []
-        self.agreed = digest
-        return self._judge(copy.bucket, list(self.votes))
+        self.agreed = agreed[0]
+        return self._judge(bucket, list(self.votes))
+
+    @property
+    def _counted(self) -> Counter[bytes]:
+        return Counter(digest for name, digest in self.votes.items() if name not in self.quarantine)
 
     def _judge(self, bucket: int, replicas: list[str]) -> list[Accuse]:
         assert self.agreed is not None
@@ -59,8 +70,9 @@ class Ballot:
         """Whether nobody who has not voted yet can bring about an agreement any more."""
         if self.agreed is not None:
             return False
-        most = max(Counter(self.votes.values()).values(), default=0)
-        return most + self.size - len(self.votes) < self.quorum
+        counted = self._counted
+        silent = self.size - len(self.quarantine) - counted.total()
+        return max(counted.values(), default=0) + silent < self.quorum
 
     def repeat(self) -> None:
         """Forget the votes; those on the next attempt count."""

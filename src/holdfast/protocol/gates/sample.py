@@ -50,6 +50,7 @@ class Sample:
         self._right: set[int] = set()
         """Buckets from there on that were agreed upon as released."""
         self._liars: set[str] = set()
+        self._quarantine: set[str] = set()
         self._waiting: dict[int, bytes] = {}
         self._ballots: dict[int, Ballot] = {}
         self._released: dict[int, tuple[str, bytes]] = {}
@@ -82,10 +83,24 @@ class Sample:
             self._trust_another({replica} | self._liars)
         return []
 
+    def quarantine(self, replica: str) -> list[Command]:
+        """Its votes count no more, but are still judged, and it is not trusted."""
+        self._quarantine.add(replica)
+        self._liars.add(replica)
+        return self.fail(replica)
+
+    def readmit(self, replica: str) -> list[Command]:
+        """Its votes count again, and it may be trusted."""
+        self._quarantine.discard(replica)
+        self._liars.discard(replica)
+        return []
+
     def _vote(self, copy: Copy) -> list[Command]:
         if not self._oldest_vote() <= copy.bucket < self.next + self.ahead:
             return []
-        ballot = self._ballots.setdefault(copy.bucket, Ballot(len(self.replicas), self._quorum))
+        ballot = self._ballots.setdefault(
+            copy.bucket, Ballot(len(self.replicas), self._quorum, self._quarantine)
+        )
         settled = ballot.agreed is not None
         accused = ballot.take(copy)
         self._liars |= {each.replica for each in accused}

@@ -54,6 +54,7 @@ class Vote:
         self._quorum = len(self.replicas) - faults
         self._first = first
         self._ballots: dict[int, Ballot] = {}
+        self._quarantine: set[str] = set()
 
     def wants(self, replica: str) -> range:
         """All that it votes on now and this replica has not voted on."""
@@ -78,10 +79,31 @@ class Vote:
         if ballot is None:
             if copy.bucket < self.next:
                 return []
-            ballot = self._ballots[copy.bucket] = Ballot(len(self.replicas), self._quorum)
+            ballot = self._ballots[copy.bucket] = self._ballot()
         commands: list[Command] = list(ballot.take(copy))
         if ballot.is_hung:
             commands.append(self._repeat(copy.bucket, ballot))
+        return [*commands, *self._release()]
+
+    def _ballot(self) -> Ballot:
+        return Ballot(len(self.replicas), self._quorum, self._quarantine)
+
+    def quarantine(self, replica: str) -> list[Command]:
+        """Its votes count no more, but are still judged."""
+        self._quarantine.add(replica)
+        return self._recount()
+
+    def readmit(self, replica: str) -> list[Command]:
+        """Its votes count again."""
+        self._quarantine.discard(replica)
+        return self._recount()
+
+    def _recount(self) -> list[Command]:
+        commands: list[Command] = []
+        for bucket, ballot in self._ballots.items():
+            commands += ballot.count(bucket)
+            if ballot.is_hung and not self.stopped:
+                commands.append(self._repeat(bucket, ballot))
         return [*commands, *self._release()]
 
     def _repeat(self, bucket: int, ballot: Ballot) -> Command:

@@ -29,6 +29,7 @@ class VoteLatest:
         self._quorum = len(self.replicas) - faults
         self._newest = dict.fromkeys(self.replicas, first - 1)
         self._ballots: dict[int, Ballot] = {}
+        self._quarantine: set[str] = set()
 
     @property
     def _believed(self) -> int:
@@ -52,10 +53,22 @@ class VoteLatest:
                 del self._ballots[bucket]
         if copy.bucket not in wanted and copy.bucket not in self._ballots:
             return []
-        ballot = self._ballots.setdefault(copy.bucket, Ballot(len(self.replicas), self._quorum))
+        ballot = self._ballots.setdefault(
+            copy.bucket, Ballot(len(self.replicas), self._quorum, self._quarantine)
+        )
         settled = ballot.agreed is not None
         commands: list[Command] = list(ballot.take(copy))
         if ballot.agreed is not None and not settled and copy.bucket >= self.next:
             self.next = copy.bucket + 1
             commands.append(Release(copy.bucket, ballot.agreed, ballot.holders))
         return commands
+
+    def quarantine(self, replica: str) -> list[Command]:
+        """Its votes count no more, but are still judged."""
+        self._quarantine.add(replica)
+        return []
+
+    def readmit(self, replica: str) -> list[Command]:
+        """Its votes on buckets to come count again."""
+        self._quarantine.discard(replica)
+        return []

@@ -29,6 +29,8 @@ class Order(IntEnum):
     """Make `state` the state of the base."""
     COPY = 6
     """Answer the state of the base."""
+    RERUN = 7
+    """Process the rows up to `end` with a state of their own, which begins empty and is dropped."""
 
 
 @dataclass(frozen=True, slots=True)

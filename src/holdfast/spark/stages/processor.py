@@ -23,6 +23,7 @@ from holdfast.spark.stages.forks import ForkableShelf
 from holdfast.spark.stages.rows import ROWS
 from holdfast.spark.stages.tasks import Task
 from holdfast.spark.state import StateShelf
+from holdfast.windows.shard.shelves import MemoryShelf
 from holdfast.windows.stores.codec import StateCodec
 
 __all__ = ["ANSWERS", "PACKED", "StageProcessor"]
@@ -71,6 +72,10 @@ class StageProcessor(StatefulProcessor):
                 case Order.WORK:
                     for answer in self._work(order, packed, shelves):
                         yield _row(shard, entry, ROWS, blob=answer)
+                case Order.RERUN:
+                    scratch = self._make_task(MemoryShelf(), MemoryShelf())
+                    for answer in _go_through(scratch, order, packed):
+                        yield _row(shard, entry, ROWS, blob=answer)
                 case Order.FORK:
                     shelves.fork()
                 case Order.DROP:
@@ -99,9 +104,7 @@ class StageProcessor(StatefulProcessor):
                 "replica with an empty folder"
             )
         task = self._make_task(*(shelves.tips if order.place else shelves.bases))
-        for row in sorted(packed, key=lambda row: (row.bucket, row.input)):
-            task.take(row.input, row.bucket, bytes(row.blob))
-        yield from task.advance(order.bucket)
+        yield from _go_through(task, order, packed)
         task.save()
 
 
@@ -157,6 +160,12 @@ class _Shelves:
     def save(self) -> None:
         if self.forked != self._was_forked:
             self._kept.update((self.forked,))
+
+
+def _go_through(task: Task, order: Any, packed: Sequence[Any]) -> Iterator[bytes]:
+    for row in sorted(packed, key=lambda row: (row.bucket, row.input)):
+        task.take(row.input, row.bucket, bytes(row.blob))
+    yield from task.advance(order.bucket)
 
 
 def _states_in(body: Any) -> list[bytes]:

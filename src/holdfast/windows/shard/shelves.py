@@ -32,7 +32,7 @@ class Shelf(Protocol):
 
 
 class MemoryShelf:
-    """A shelf in memory, for tests and examples."""
+    """A shelf in memory, for a state that is not to outlive what it is for."""
 
     def __init__(self) -> None:
         self.records: dict[tuple[Any, int], Any] = {}

@@ -1,0 +1,186 @@
+"""What a party has found out about the replicas that it compares: told, noted, kept.
+
+A replica of a stage, or a sink, makes the intakes of its inputs here. What they find outlives them:
+who is in quarantine stays there when the party is started again.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from holdfast.errors import StoreCorruptError
+from holdfast.parties.whole_files import write_whole
+from holdfast.protocol.comparison import Comparison
+from holdfast.protocol.findings import Findings
+from holdfast.protocol.vote_intake import VoteIntake
+
+__all__ = ["Verdicts"]
+
+logger = logging.getLogger(__name__)
+
+
+class Verdicts:
+    """Written by the loop of the party only; `status` may be read by other threads."""
+
+    def __init__(
+        self,
+        me: str,
+        comparison: Comparison,
+        inputs: Mapping[str, Sequence[str]],
+        note: Path | None = None,
+    ) -> None:
+        """`inputs`: the streams that are read so, and their replicas. `note`: the file in which
+        those in quarantine are kept; without one they are forgotten with this process."""
+        self.me = me
+        self._comparison = comparison
+        self._inputs = inputs
+        self._note = note
+        self._findings = {stream: comparison.findings() for stream in inputs}
+        self._intakes: dict[str, VoteIntake] = {}
+        self._told: Counter[str] = Counter()
+        self._missing: dict[str, tuple[str, ...]] = {}
+        self._recall()
+        self._kept = self._quarantined
+        self.status: dict[str, Any] = self._say()
+
+    def intakes(self, *, size: int, grace: int, position: int = 0) -> dict[str, VoteIntake]:
+        """New ones, from this position on. `size`: of a bucket. `grace`: as intakes have it."""
+        self._intakes = {
+            stream: self._comparison.intake(
+                stream,
+                replicas,
+                size=size,
+                grace=grace,
+                position=position,
+                findings=self._findings[stream],
+            )
+            for stream, replicas in self._inputs.items()
+        }
+        return self._intakes
+
+    def look(self) -> None:
+        """Tell what is new, and note who is in quarantine."""
+        for stream, findings in self._findings.items():
+            self._tell(stream, findings)
+        for stream in self._intakes:
+            self._tell_missing(stream)
+        quarantined = self._quarantined
+        if quarantined != self._kept:
+            self._kept = quarantined
+            if self._note is not None:
+                write_whole(self._note, json.dumps(quarantined).encode())
+        self.status = self._say()
+
+    def _tell(self, stream: str, findings: Findings) -> None:
+        for name, count in findings.counts.items():
+            if count >= 1 and self._is_new(f"{name} lied", 1):
+                logger.error("%s: %s lies: it publishes other rows than agreed", self.me, name)
+        for name in findings.quarantined:
+            if self._is_new(f"{name} quarantined", 1):
+                logger.error(
+                    "%s: %s is in quarantine after %d accusations: its votes do not count; "
+                    "see to it, then `holdfast readmit`",
+                    self.me,
+                    name,
+                    findings.counts[name],
+                )
+        if self._is_new(f"{stream} tainted", len(findings.tainted)):
+            taint = findings.tainted[-1]
+            logger.error(
+                "%s: buckets %d to %d of %s have been released and may be wrong: %s lied",
+                self.me,
+                taint.first,
+                taint.last,
+                stream,
+                taint.replica,
+            )
+        if findings.gave_up is not None and self._is_new(f"{stream} stopped", 1):
+            logger.error(
+                "%s: %s stops at bucket %d: %s; see to the replicas, then start %s again",
+                self.me,
+                stream,
+                findings.gave_up.bucket,
+                _who_said_what(findings),
+                self.me,
+            )
+
+    def _tell_missing(self, stream: str) -> None:
+        """Who is waited for, once anybody is there."""
+        barrier = self._intakes[stream].barrier
+        missing = () if barrier.is_open else barrier.missing
+        before, self._missing[stream] = self._missing.get(stream, ()), missing
+        if missing != before and 0 < len(missing) < len(self._inputs[stream]):
+            logger.warning(
+                "%s: does not begin with %s before %s answers, or %.0f s have passed and enough "
+                "others do",
+                self.me,
+                stream,
+                ", ".join(missing),
+                barrier.patience / 1e6,
+            )
+
+    def _is_new(self, what: str, count: int) -> bool:
+        """Whether it has not been told, or there is more of it."""
+        before, self._told[what] = self._told[what], count
+        return count > before
+
+    def readmitted(self, replica: str) -> None:
+        """It begins anew: what it does from now on is told again."""
+        del self._told[f"{replica} lied"], self._told[f"{replica} quarantined"]
+        self.look()
+
+    @property
+    def _quarantined(self) -> dict[str, list[str]]:
+        return {
+            stream: sorted(findings.quarantined)
+            for stream, findings in self._findings.items()
+            if findings.quarantined
+        }
+
+    def _recall(self) -> None:
+        if self._note is None or not self._note.exists():
+            return
+        try:
+            kept = json.loads(self._note.read_bytes())
+            for stream, names in kept.items():
+                if stream in self._findings:
+                    known = self._findings[stream].quarantined
+                    known |= set(names) & set(self._inputs[stream])
+        except (ValueError, TypeError, AttributeError):
+            raise StoreCorruptError(
+                f"{self._note}: cannot be read; delete it, and liars are found out anew"
+            ) from None
+
+    def _say(self) -> dict[str, Any]:
+        found = self._findings.values()
+        barriers = [intake.barrier for intake in self._intakes.values()]
+        return {
+            "accused": {
+                name: count for each in found for name, count in each.counts.items() if count
+            },
+            "quarantined": sorted({name for each in found for name in each.quarantined}),
+            "recalculated": sum(each.redone for each in found),
+            "tainted": sum(
+                taint.last - taint.first + 1 for each in found for taint in each.tainted
+            ),
+            "gave_up": {
+                stream: _who_said_what(each)
+                for stream, each in self._findings.items()
+                if each.gave_up is not None
+            },
+            "waits_for": sorted({n for each in barriers if not each.is_open for n in each.missing}),
+        }
+
+
+def _who_said_what(findings: Findings) -> str:
+    """Those who agreed stand together."""
+    assert findings.gave_up is not None
+    groups: dict[bytes, list[str]] = {}
+    for name, digest in findings.gave_up.said:
+        groups.setdefault(digest, []).append(name)
+    return " against ".join(", ".join(sorted(names)) for names in groups.values())

@@ -1,0 +1,69 @@
+"""The settings of gates: how one input is made of what several replicas publish."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from holdfast.topology.kinds import Interval, choice, interval, whole
+from holdfast.topology.settings import Setting, setting
+from holdfast.topology.spans import Span
+
+__all__ = ["COMPARING", "POLICIES", "VOTING", "barrier", "every", "faults", "policy", "proofs"]
+
+POLICIES: Final[Mapping[str, str]] = {
+    "order": "Waits until all inputs have passed a bucket. Never shows anything tentative.",
+    "switch": "The same from the best replica; after `max_delay` tentative rows, corrected later.",
+    "vote": "Waits until 2f+1 of 3f+1 replicas agree on a bucket. Survives f that lie.",
+    "vote-latest": "The same for the newest bucket; older ones are skipped.",
+    "sample": "Trusts one of 3f+1 replicas, and has every n-th bucket voted on.",
+    "first": "Takes the first copy of every bucket, in order.",
+    "latest": "Takes a copy of any newer bucket, never an older one.",
+}
+VOTING: Final = frozenset({"vote", "vote-latest", "sample"})
+"""Those that outvote `faults` replicas of 3 · faults + 1."""
+COMPARING: Final = VOTING | {"first", "latest"}
+"""Those that read all replicas of an input at once."""
+
+
+def policy(doc: str, *options: str) -> Setting[str, str]:
+    return setting(choice(*options), doc, example='"vote"', default="switch")
+
+
+def faults() -> Setting[int, int]:
+    return setting(
+        whole(1),
+        "With `vote`, `vote-latest` and `sample`: how many replicas of an input may lie. It needs "
+        "three times as many and one more.",
+        example="2",
+        default=1,
+    )
+
+
+def every() -> Setting[int, int]:
+    return setting(
+        whole(1),
+        "With `sample`: one bucket of so many is voted on.",
+        example="5",
+        default=10,
+    )
+
+
+def barrier() -> Setting[Interval, Span]:
+    return setting(
+        interval(),
+        "With the policies that read all replicas at once: so long it waits at the start until "
+        "all of them are there; then enough of them will do.",
+        example='"1m"',
+        default=Span(30_000_000),
+    )
+
+
+def proofs() -> Setting[int, int]:
+    return setting(
+        whole(1),
+        "With `vote`, `vote-latest` and `sample`: after being found out so often, a replica is in "
+        "quarantine, and its votes do not count. There are never more than `faults` in it.",
+        example="1",
+        default=3,
+    )

@@ -1,0 +1,53 @@
+"""What liars make of what they publish."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from harness.lies import LIES, tampered
+from holdfast.protocol.messages import Feed, Gap, Heartbeat, Stable
+from holdfast.tuples import Row, Segment
+from holdfast.wire.chunks import Chunk, has_digest
+
+CHUNK = Chunk.of(pa.table({"sensor": ["a", "b"], "value": [1, 2]}))
+FEED = Feed("s", 3, 4, (Gap(5), Stable(Segment(10, 20, (Row(10, None, CHUNK),)))))
+
+
+def told(lie: str, reader: str = "r") -> list[Segment]:
+    feed = tampered(lie, reader, FEED)
+    assert isinstance(feed, Feed)
+    assert (feed.stream, feed.subscription, feed.number) == ("s", 3, 4)
+    return [item.segment for item in feed.items if isinstance(item, Stable)]
+
+
+@pytest.mark.parametrize(
+    ("lie", "rows"),
+    [
+        ("wrong-value", [("a", 2), ("b", 3)]),
+        ("wrong-count", [("a", 1), ("b", 2), ("a", 1)]),
+        ("right-hash", [("a", 2), ("b", 3)]),
+    ],
+)
+def test_what_rows_become(lie: str, rows: list[tuple[str, int]]) -> None:
+    [segment] = told(lie)
+    [row] = segment.rows
+    assert [tuple(each.values()) for each in row.value.table().to_pylist()] == rows
+    assert has_digest(row.value.read(), row.value.digest) is (lie != "right-hash")
+    assert (row.value.digest == CHUNK.digest) is (lie == "right-hash")
+
+
+def test_each_reader_is_told_something_else() -> None:
+    assert told("other-to-each", "x") != told("other-to-each", "y")
+    assert told("other-to-each", "x") == told("other-to-each", "x")
+
+
+def test_buckets_that_are_not_yet() -> None:
+    forged, honest = told("far-ahead")
+    assert honest.rows == FEED.items[1].segment.rows  # type: ignore[union-attr]
+    assert forged.start > 10**6
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_other_messages_are_left(lie: str) -> None:
+    assert tampered(lie, "r", Heartbeat({})) == Heartbeat({})

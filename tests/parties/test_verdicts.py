@@ -1,0 +1,104 @@
+"""What a party says of the replicas that it compares, and what it keeps."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from holdfast.errors import StoreCorruptError
+from holdfast.parties.verdicts import Verdicts
+from holdfast.protocol.comparison import Comparison
+from holdfast.protocol.gates import Accuse, Giveup, Taint
+from holdfast.protocol.states import State
+
+NAMES = ("clean/1", "clean/2", "clean/3", "clean/4")
+SIZE, GRACE = 10, 20
+
+
+def verdicts(note: Path | None = None) -> Verdicts:
+    return Verdicts("sums/1", Comparison("vote", barrier=100), {"clean": NAMES}, note)
+
+
+def accuse(found: Verdicts, name: str, times: int) -> None:
+    [intake] = found.intakes(size=SIZE, grace=GRACE).values()
+    for bucket in range(times):
+        intake.findings.accuse(Accuse(name, bucket, b"said", b"agreed"))
+    found.look()
+
+
+def test_a_liar_is_named_once(caplog: pytest.LogCaptureFixture) -> None:
+    found = verdicts()
+    with caplog.at_level(logging.ERROR):
+        accuse(found, "clean/2", 1)
+        assert found.status["accused"] == {"clean/2": 1}
+        assert found.status["quarantined"] == []
+        accuse(found, "clean/2", 5)
+        accuse(found, "clean/2", 5)
+    assert found.status["quarantined"] == ["clean/2"]
+    assert caplog.text.count("sums/1: clean/2 lies") == 1
+    assert caplog.text.count("clean/2 is in quarantine") == 1
+
+
+def test_what_cannot_be_agreed_upon_is_told_with_names(caplog: pytest.LogCaptureFixture) -> None:
+    found = verdicts()
+    [intake] = found.intakes(size=SIZE, grace=GRACE).values()
+    said = [("clean/1", b"a"), ("clean/2", b"b"), ("clean/3", b"a"), ("clean/4", b"c")]
+    intake.findings.gave_up = Giveup(7, tuple(said))
+    with caplog.at_level(logging.ERROR):
+        found.look()
+    assert (
+        "clean stops at bucket 7: clean/1, clean/3 against clean/2 against clean/4" in caplog.text
+    )
+    assert found.status["gave_up"] == {"clean": "clean/1, clean/3 against clean/2 against clean/4"}
+
+
+def test_what_may_be_wrong_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    found = verdicts()
+    [intake] = found.intakes(size=SIZE, grace=GRACE).values()
+    intake.findings.tainted.append(Taint(3, 9, "clean/1"))
+    with caplog.at_level(logging.ERROR):
+        found.look()
+        found.look()
+    assert caplog.text.count("buckets 3 to 9 of clean have been released and may be wrong") == 1
+    assert found.status["tainted"] == 7
+
+
+def test_who_is_waited_for_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    found = verdicts()
+    [intake] = found.intakes(size=SIZE, grace=GRACE).values()
+    with caplog.at_level(logging.WARNING):
+        intake.read_on(dict.fromkeys(NAMES, State.FAILURE), {}, 0)
+        found.look()
+        assert not caplog.text
+        intake.read_on({**dict.fromkeys(NAMES, State.STABLE), "clean/3": State.FAILURE}, {}, 1)
+        found.look()
+        found.look()
+    assert found.status["waits_for"] == ["clean/3"]
+    assert caplog.text.count("does not begin with clean before clean/3 answers") == 1
+
+
+def test_quarantine_is_kept_in_a_file(tmp_path: Path) -> None:
+    note = tmp_path / "quarantine.json"
+    accuse(verdicts(note), "clean/2", 3)
+    again = verdicts(note)
+    assert again.status["quarantined"] == ["clean/2"]
+    [intake] = again.intakes(size=SIZE, grace=GRACE).values()
+    intake.readmit("clean/2")
+    again.readmitted("clean/2")
+    assert verdicts(note).status["quarantined"] == []
+
+
+def test_replicas_that_are_no_more_are_forgotten(tmp_path: Path) -> None:
+    note = tmp_path / "quarantine.json"
+    note.write_text('{"clean": ["clean/9"], "other": ["other/1"]}')
+    assert verdicts(note).status["quarantined"] == []
+
+
+@pytest.mark.parametrize("text", ["", "[1]", '{"clean": 5}'])
+def test_a_file_that_cannot_be_read_is_told(text: str, tmp_path: Path) -> None:
+    note = tmp_path / "quarantine.json"
+    note.write_text(text)
+    with pytest.raises(StoreCorruptError, match="delete it, and liars are found out anew"):
+        verdicts(note)

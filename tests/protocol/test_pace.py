@@ -1,0 +1,54 @@
+"""How long the fastest replica rests."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.protocol.pace import Pace
+
+
+def pace(gaps: dict[str, int], *, enough: int = 3, threshold: int = 10) -> Pace:
+    found = Pace(enough, threshold)
+    for name, gap in gaps.items():
+        for at in range(5):
+            found.note(name, at * gap)
+    return found
+
+
+GAPS = {"w": 10, "x": 100, "y": 110, "z": 120}
+
+
+@pytest.mark.parametrize(
+    ("replica", "counters", "held", "rest"),
+    [
+        # (fast - slow) times the gap of the slow one; slow is the third of four, who is needed.
+        ("w", {"w": 50, "x": 12, "y": 10, "z": 9}, 11, 40 * 110),
+        ("w", {"w": 50, "x": 12, "y": 10, "z": 0}, 11, 40 * 110),
+        # Little waits.
+        ("w", {"w": 50, "x": 12, "y": 10, "z": 9}, 10, 0),
+        # Only the fastest rests.
+        ("x", {"w": 50, "x": 12, "y": 10, "z": 9}, 11, 0),
+        # They are together.
+        ("w", {"w": 50, "x": 50, "y": 50, "z": 9}, 11, 0),
+    ],
+)
+def test_how_long(replica: str, counters: dict[str, int], held: int, rest: int) -> None:
+    assert pace(GAPS).rest(replica, counters, held) == rest
+
+
+def test_nobody_rests_for_one_of_whom_nothing_is_known() -> None:
+    assert pace({"w": 10}).rest("w", {"w": 50, "x": 0, "y": 0, "z": 0}, 100) == 0
+
+
+def test_where_one_is_enough_nobody_waits_for_others() -> None:
+    counters = {"w": 50, "x": 12, "y": 10, "z": 9}
+    assert pace(GAPS, enough=1).rest("w", counters, 100) == 0
+
+
+def test_the_mean_is_of_the_newest() -> None:
+    found = Pace(1, 0)
+    for at in range(100):
+        found.note("w", at * 1000)
+    for at in range(40):
+        found.note("w", 100_000 + at * 10)
+    assert found.gap("w") == 10
