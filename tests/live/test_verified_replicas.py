@@ -104,11 +104,12 @@ def refuse(holder: Holder, why: str) -> None:
 def test_a_job_survives_kills_of_a_replica_and_of_the_verifier(tmp_path: Path) -> None:
     submission = Submission(tmp_path)
     with submission.verifier() as verifier, ExitStack() as stack:
-        first, second = (stack.enter_context(submission.replica(number)) for number in (1, 2))
+        second = stack.enter_context(submission.replica(2))
         wait_until(
             lambda: "starts" in submission.trace(2), 120, lambda: f"a stage\n{second.tail()}"
         )
         second.kill()
+        first = stack.enter_context(submission.replica(1))
         verifier.kill()
         stack.enter_context(submission.verifier())
         submission.coordinator.gone(2)
