@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from harness.deployment import QUICK, free_port, wait_for
+from harness.deployment import free_port
+from harness.processes import Family, spark_environment, wait_until
 from holdfast.protocol.verification import Holder, JobState, Mode, Model, Rules
 from holdfast.verify import Job, load_job
 from holdfast.verify.charter import Charter
@@ -39,20 +37,6 @@ def most(sums):
     return sums.agg(F.max("n").alias("n"))
 """
 MOST = sum(n for n in range(1000) if n % 7 == 5)
-
-
-@contextmanager
-def process(*arguments: str, log: Path) -> Iterator[subprocess.Popen[bytes]]:
-    environment = os.environ | replica_environment() | {"JDK_JAVA_OPTIONS": QUICK}
-    with log.open("ab") as file:
-        started = subprocess.Popen(
-            [sys.executable, "-m", *arguments], stdout=file, stderr=file, env=environment
-        )
-        try:
-            yield started
-        finally:
-            started.kill()
-            started.wait()
 
 
 class Submission:
@@ -97,12 +81,16 @@ class Submission:
     def coordinator(self) -> Witness:
         return Witness("sums-1", 0, self.signers[0], (self.address,))
 
-    def verifier(self) -> list[str]:
+    def verifier(self) -> Family:
         places = [str(self.folder / name) for name in ("charter", "verifier")]
-        return ["holdfast.verify.server", *places, "--address", self.address]
+        return self._start("holdfast.verify.server", *places, "--address", self.address)
 
-    def replica(self, number: int) -> list[str]:
-        return ["holdfast.verify.replica_process", str(self.folder / f"orders-{number}")]
+    def replica(self, number: int) -> Family:
+        return self._start("holdfast.verify.replica_process", str(self.folder / f"orders-{number}"))
+
+    def _start(self, *arguments: str) -> Family:
+        environment = spark_environment(self.folder) | replica_environment()
+        return Family([sys.executable, "-m", *arguments], self.folder, environment, log="log")
 
     def trace(self, number: int) -> str:
         path = self.folder / f"replica-{number}" / TRACE
@@ -115,19 +103,18 @@ def refuse(holder: Holder, why: str) -> None:
 
 def test_a_job_survives_kills_of_a_replica_and_of_the_verifier(tmp_path: Path) -> None:
     submission = Submission(tmp_path)
-    logs = tmp_path / "log"
-    with ExitStack() as stack:
-        verifier = stack.enter_context(process(*submission.verifier(), log=logs))
-        replicas = [
-            stack.enter_context(process(*submission.replica(number), log=logs)) for number in (1, 2)
-        ]
-        wait_for("a stage to start", lambda: "starts" in submission.trace(2), 120)
-        replicas[1].kill()
+    with submission.verifier() as verifier, ExitStack() as stack:
+        second = stack.enter_context(submission.replica(2))
+        wait_until(
+            lambda: "starts" in submission.trace(2), 120, lambda: f"a stage\n{second.tail()}"
+        )
+        second.kill()
+        first = stack.enter_context(submission.replica(1))
         verifier.kill()
-        verifier.wait()
-        stack.enter_context(process(*submission.verifier(), log=logs))
+        stack.enter_context(submission.verifier())
         submission.coordinator.gone(2)
-        assert replicas[0].wait(120) == 0, logs.read_text()
+        wait_until(lambda: first.status is not None, 120, lambda: f"the end\n{first.tail()}")
+        assert first.status == 0, first.tail()
         with Verifiers(submission.plan, 3, [submission.address]) as verifiers:
             standing = verifiers.consult()
         assert standing.state is JobState.DONE

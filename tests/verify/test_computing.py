@@ -15,7 +15,9 @@ from holdfast.protocol.verification import JobState, Kind, Mode
 from holdfast.verify import Job
 from tests.verify.fleet import Fleet
 
-LIES = F.col("wh") + 1
+
+def lie(df: DataFrame) -> DataFrame:
+    return df.withColumn("wh", F.col("wh") + 1)
 
 
 @pytest.fixture
@@ -72,8 +74,8 @@ def test_liars_in_two_stages_in_a_row_are_named_and_fed_by_others(
 ) -> None:
     fleet = Fleet(spark, tmp_path, job.plan, mode=Mode.HYBRID)
     fleet.define(job)
-    fleet.corrupt(1, "sums", lambda df: df.withColumn("wh", LIES))
-    fleet.corrupt(2, "charges", lambda df: df.withColumn("wh", LIES))
+    fleet.corrupt(1, "sums", lie)
+    fleet.corrupt(2, "charges", lie)
     fleet.run()
     assert found(fleet) == expected(spark, job)
     outvoted = {
@@ -94,7 +96,7 @@ def test_files_that_were_changed_after_they_were_reported_are_not_used(
 ) -> None:
     fleet = Fleet(spark, tmp_path, job.plan, mode=Mode.BLOCKING)
     fleet.define(job)
-    fleet.corrupt(1, "sums", lambda df: df.withColumn("wh", LIES))
+    fleet.corrupt(1, "sums", lie)
 
     def spoil(df: DataFrame) -> DataFrame:
         """Replica 2 and 3 say the right thing and then keep something else."""
