@@ -7,23 +7,24 @@ calculated from what the sources have logged, to the last bit, by a few lines of
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
 import socket
-import subprocess
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any, Self
 
 import pyarrow as pa
 
+from harness.processes import Family, spark_environment
 from holdfast.errors import HoldfastError
+from holdfast.parties.loop import Clock
 from holdfast.parties.reader import Reader, Told
 from holdfast.parties.source import SourceParty
 from holdfast.parties.tickets import LogTicket
@@ -39,8 +40,6 @@ CLIENT = "client"
 MOST_ENDS = 2
 """So often a replica may end by itself."""
 Row = tuple[Any, ...]
-QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
-"""Makes a JVM that lives for a minute start sooner."""
 
 
 def wait_for(what: str, condition: Callable[[], Any], seconds: float, every: float = 0.1) -> Any:
@@ -73,10 +72,11 @@ class Deployment:
         chain: int = 1,
         window: bool = True,
         sources: Sequence[str] = ("a", "b", "c"),
-        master: str = "local[1]",
+        masters: Mapping[str, str] | None = None,
     ) -> None:
+        """`masters`: where replicas have their executors that do not have them in themselves."""
         self.folder = folder
-        self.master = master
+        self._masters = masters or {}
         self.sources_names = tuple(sources)
         self.size_us = 4_000_000
         self.slide_us = 2_000_000
@@ -95,10 +95,12 @@ class Deployment:
         self.max_delay = int(self.topology.stages["clean"].max_delay) / 1e6
         self.proxies: dict[tuple[str, str], Proxy] = {}
         """By who calls and who is called."""
-        self.processes: dict[str, subprocess.Popen[bytes]] = {}
+        self.processes: dict[str, Family] = {}
         self.sources: dict[str, SourceParty] = {}
         self.silent: set[str] = set()
         """Sources to which no rows are brought."""
+        self.stuck: dict[str, int] = {}
+        """Sources whose clock stands, and at what: they give no boundaries."""
         self.told: list[tuple[float, Told]] = []
         """What the client was told, and when."""
         self.ended: list[str] = []
@@ -146,7 +148,8 @@ class Deployment:
 
     def start(self) -> None:
         for name in self.sources_names:
-            self.sources[name] = SourceParty(self.topology, name, SCHEMA)
+            clock = partial(self._clock, name, Clock())
+            self.sources[name] = SourceParty(self.topology, name, SCHEMA, clock=clock)
         for name in self.replicas:
             self.start_replica(name)
         self._thread(self._bring)
@@ -172,15 +175,15 @@ class Deployment:
         others = [p for stream in stage.inputs for p in self.topology.publishers(stream)]
         others += self.topology.peers(name)
         command = [sys.executable, "-m", "holdfast", "node", str(self.file), name]
-        command += ["--master", self.master]
+        command += ["--master", self._masters.get(name, "local[1]")]
         for other in others:
             command += ["--route", f"{other}={self._route(name, other)}"]
-        path = self.folder / f"{name.replace('/', '-')}.log"
-        environment = {**os.environ, "JDK_JAVA_OPTIONS": QUICK}
-        with path.open("ab") as log:
-            self.processes[name] = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment
-            )
+        self.processes[name] = Family(
+            command,
+            self.folder,
+            spark_environment(self.folder),
+            log=f"{name.replace('/', '-')}.log",
+        )
 
     def _route(self, caller: str, called: str) -> str:
         proxy = self.proxies.get((caller, called))
@@ -192,16 +195,27 @@ class Deployment:
         return f"127.0.0.1:{proxy.port}"
 
     def kill(self, name: str) -> None:
-        """kill -9."""
-        process = self.processes.pop(name)
-        process.kill()
-        process.wait()
+        """kill -9, of the node and its Spark."""
+        self.processes.pop(name).kill()
+
+    def kill_driver(self, name: str) -> None:
+        """kill -9 of a node's Spark while it is in a batch."""
+        checkpoint = self.topology.state_folder / name / "checkpoint"
+        wait_for(f"{name} to be in a batch", lambda: _is_in_batch(checkpoint), 60, 0.01)
+        (driver,) = self.processes[name].members("org.apache.spark.deploy.SparkSubmit")
+        driver.kill()
 
     def freeze(self, name: str) -> None:
-        self.processes[name].send_signal(signal.SIGSTOP)
+        self.processes[name].send(signal.SIGSTOP)
 
     def thaw(self, name: str) -> None:
-        self.processes[name].send_signal(signal.SIGCONT)
+        self.processes[name].send(signal.SIGCONT)
+
+    def stop_clock(self, source: str) -> None:
+        self.stuck[source] = self.sources[source].clock()
+
+    def _clock(self, source: str, clock: Clock) -> int:
+        return self.stuck.get(source) or clock()
 
     def links(self, readers: str, publishers: str) -> list[Proxy]:
         """Those from all replicas of a stage, or one, to all publishers of a stream."""
@@ -217,16 +231,7 @@ class Deployment:
         for reader in self._readers:
             reader.close()
         for process in self.processes.values():
-            with suppress(OSError):
-                process.send_signal(signal.SIGCONT)
-                process.terminate()
-        deadline = time.monotonic() + 20
-        for process in self.processes.values():
-            try:
-                process.wait(max(0.1, deadline - time.monotonic()))
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            process.kill()
         for thread in self._threads:
             thread.join()
         for source in self.sources.values():
@@ -282,10 +287,10 @@ class Deployment:
 
     def wait_until_ready(self, seconds: float = 300) -> None:
         """Until the client gets final rows and all replicas are stable."""
-        wait_for("all replicas to be stable", self._all_stable, seconds, 1.0)
+        wait_for("all replicas to be stable", self.all_stable, seconds, 1.0)
         wait_for("final rows at the client", lambda: self.boundary > 10**15, seconds)
 
-    def _all_stable(self) -> bool:
+    def all_stable(self) -> bool:
         self._start_ended()
         said = [self.status(name) for name in self.replicas if name in self.processes]
         return all(each is not None and each["state"] == "STABLE" for each in said)
@@ -293,12 +298,12 @@ class Deployment:
     def _start_ended(self) -> None:
         """As `holdfast run` would: on a starved machine Spark may fail to start its workers."""
         for name, process in list(self.processes.items()):
-            if process.poll() is None:
+            if process.status is None:
                 continue
             self.ended.append(name)
             if self.ended.count(name) > MOST_ENDS:
-                log = (self.folder / f"{name.replace('/', '-')}.log").read_text()[-2000:]
-                raise AssertionError(f"{name} has ended again and again: {log}")
+                raise AssertionError(f"{name} has ended again and again: {process.tail()}")
+            process.kill()
             self.start_replica(name)
 
     @property
@@ -406,6 +411,16 @@ class Deployment:
                 right = self.right_rows(name.partition("/")[0], end)
                 kept = [row for row in right if row[0] >= start]
                 assert rows == kept, _difference(name, rows, kept)
+
+
+def _is_in_batch(checkpoint: Path) -> bool:
+    """Whether a batch is planned and not done."""
+
+    def newest(of: str) -> int:
+        numbers = [path.name for path in (checkpoint / of).glob("*")]
+        return max((int(number) for number in numbers if number.isdigit()), default=-1)
+
+    return newest("offsets") > newest("commits")
 
 
 def _final(told: Sequence[tuple[float, Told]]) -> list[Row]:

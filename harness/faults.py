@@ -34,7 +34,7 @@ def measure_latency(deployment: Deployment, seconds: float = 10.0) -> float:
 def settle(deployment: Deployment) -> None:
     """Until all replicas are stable and the client has final rows from after now; then check."""
     now = int(time.time() * 1e6)
-    wait_for("all to be stable again", deployment._all_stable, SETTLED, 0.5)
+    wait_for("all to be stable again", deployment.all_stable, SETTLED, 0.5)
     wait_for("final rows from after the fault", lambda: deployment.boundary > now, SETTLED)
     deployment.check()
 
@@ -122,6 +122,27 @@ def upstream_cut(deployment: Deployment, latency: float) -> str:
     return f"{_told(kinds)}; nothing was left to calculate from"
 
 
+def source_without_boundaries(deployment: Deployment, latency: float) -> str:
+    """It answers and takes rows in, but nobody can tell how far it has come."""
+    since = len(deployment.told)
+    deployment.stop_clock(deployment.sources_names[0])
+    time.sleep(2.5 * deployment.max_delay)
+    deployment.stuck.clear()
+    settle(deployment)
+    return _corrected(deployment, since, latency)
+
+
+def driver_killed(deployment: Deployment, latency: float) -> str:
+    """Spark's driver is killed in the middle of a batch: the node ends and is started again."""
+    since = len(deployment.told)
+    name = f"{deployment.last}/2"
+    deployment.kill_driver(name)
+    wait_for(f"{name} to end", lambda: deployment.processes[name].status is not None, 60)
+    settle(deployment)
+    deployment.ended.remove(name)
+    return _told(deployment.kinds(since))
+
+
 def source_silent(deployment: Deployment, latency: float) -> str:
     """Its boundaries go on, so nothing is missing."""
     since = len(deployment.told)
@@ -196,6 +217,8 @@ CASES: dict[str, Case] = {
     "one-way-cut": one_way_cut,
     "upstream-cut": upstream_cut,
     "source-silent": source_silent,
+    "source-without-boundaries": source_without_boundaries,
+    "driver-killed": driver_killed,
     "killed-while-correcting": killed_while_correcting,
     "disk-lost": disk_lost,
     "slow-link": slow_link,

@@ -18,11 +18,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from harness.processes import Family
 from soak.jobs.case import Case
 from soak.jobs.checks import check_answers, check_same
 from soak.jobs.job import SINKS, Job, start
 from soak.jobs.moments import MOMENTS, finish, newest_batch, wait_for
-from soak.jobs.processes import Family
 
 __all__ = ["DESCRIPTION", "USES_SPARK", "Kill", "compare", "run", "run_killed"]
 

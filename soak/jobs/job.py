@@ -18,9 +18,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import DataStreamWriter
 from pyspark.sql.types import StructType
 
+from harness.processes import Family, spark_environment
 from holdfast.spark.sessions import STREAMING, local_session
 from soak.jobs.case import Case
-from soak.jobs.processes import Family, spark_environment
 
 __all__ = ["EMBEDDED", "SINKS", "STATIC", "Job", "start"]
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from harness.processes import Family, wait_until
 from soak.jobs.job import Job
-from soak.jobs.processes import Family, wait_until
 
 __all__ = ["MOMENTS", "finish", "newest_batch", "wait_for"]
 

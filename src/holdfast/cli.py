@@ -113,6 +113,13 @@ def run(
         list[str] | None, typer.Option(help="Run only what is on this host; may be given again.")
     ] = None,
     master: Annotated[str, typer.Option(help="The Spark master that replicas use.")] = "local[2]",
+    metrics: Annotated[
+        int | None,
+        typer.Option(
+            help="Serve figures for Prometheus on 127.0.0.1, those of the first party of the file "
+            "on this port and each other's on the next."
+        ),
+    ] = None,
 ) -> None:
     """Run all parties of a topology on this machine, and show how they are."""
     from threading import Event
@@ -121,7 +128,14 @@ def run(
 
     ending = Event()
     signal.signal(signal.SIGTERM, lambda *_: ending.set())
-    run_topology(file, Console(), only=only or [], options=["--master", master], ending=ending)
+    run_topology(
+        file,
+        Console(),
+        only=only or [],
+        options=["--master", master],
+        metrics=metrics,
+        ending=ending,
+    )
 
 
 @app.command()

@@ -15,7 +15,7 @@ from prometheus_client.registry import Collector
 
 from holdfast.errors import InvalidArgumentError
 
-__all__ = ["MetricsServer", "serve_collector"]
+__all__ = ["LOOPBACK", "MetricsServer", "serve_collector"]
 
 LOOPBACK: Final = "127.0.0.1"
 

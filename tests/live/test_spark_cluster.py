@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from harness.processes import Family, wait_until
+from harness.standalone import DEADLINE, Cluster, executors
 from soak.jobs.case import Case
 from soak.jobs.checks import check_answers, check_same
 from soak.jobs.job import Job, start
 from soak.jobs.moments import finish, wait_for
-from soak.jobs.processes import Family, wait_until
-from tests.live.standalone import DEADLINE, Cluster, executors
 
 SETTINGS = {
     "spark.executor.memory": "512m",

@@ -9,12 +9,12 @@ from pathlib import Path
 import pyspark
 import pytest
 
+from harness.processes import Family, spark_environment
+from harness.standalone import wait_for_line
 from soak.jobs.case import Case
 from soak.jobs.checks import check_answers, check_same
 from soak.jobs.job import EMBEDDED, STATIC, Job, start
 from soak.jobs.moments import finish
-from soak.jobs.processes import Family, spark_environment
-from tests.live.standalone import wait_for_line
 
 SUBMIT = Path(pyspark.__file__).parent / "bin" / "spark-submit"
 SETTINGS = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 from urllib.request import urlopen
 
@@ -13,6 +14,7 @@ from holdfast.errors import InvalidArgumentError
 from holdfast.parties.counts import ReplicaCounts
 from holdfast.parties.metrics import PartyCollector, serve_party_metrics
 from holdfast.protocol.states import State
+from holdfast.sinks.outlets import Outlet
 from tests.wire.parties import no_threads_left
 
 Labels = tuple[tuple[str, str], ...]
@@ -60,6 +62,37 @@ def test_all_figures_of_a_replica_are_on_the_page() -> None:
         assert found["holdfast_party_state", labels] == (state is State.UP_FAILURE)
     assert found["holdfast_party_link", (*party, ("to", "readings"))] == 1
     assert found["holdfast_party_link", (*party, ("to", "clean/2"))] == 0
+
+
+def test_all_figures_of_a_sink_are_on_the_page() -> None:
+    outlet = Outlet("archive", lambda position, tentative: pytest.fail("nothing is read"))
+    outlet.counts.update(rows=7, batches=2, gaps=1)
+    found = samples(generate_latest(collected(outlet.status())).decode())
+    party: Labels = (("party", "archive"),)
+    assert found["holdfast_party_sink_rows_total", party] == 7
+    assert found["holdfast_party_sink_batches_total", party] == 2
+    assert found["holdfast_party_sink_gaps_total", party] == 1
+    assert found["holdfast_party_boundary_seconds", party] == 0
+    assert found["holdfast_party_lag_seconds", party] > 1e9
+    assert not any(name == "holdfast_party_state" for name, _ in found)
+
+
+def test_what_was_refused_or_brought_is_told_apart() -> None:
+    status = {
+        "party": "readings",
+        "refused": Counter(token=3, message=1),
+        "brought": {"rows": 10, "malformed_messages": 2},
+    }
+    found = samples(generate_latest(collected(status)).decode())
+    assert found == {
+        ("holdfast_party_refused_total", (("party", "readings"), ("what", "token"))): 3,
+        ("holdfast_party_refused_total", (("party", "readings"), ("what", "message"))): 1,
+        ("holdfast_party_brought_total", (("party", "readings"), ("what", "rows"))): 10,
+        (
+            "holdfast_party_brought_total",
+            (("party", "readings"), ("what", "malformed_messages")),
+        ): 2,
+    }
 
 
 def collected(status: dict[str, Any]) -> CollectorRegistry:

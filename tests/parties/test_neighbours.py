@@ -9,6 +9,7 @@ import pytest
 from holdfast.parties.neighbours import Neighbours
 from holdfast.protocol.messages import Heartbeat, Message, Vitals
 from holdfast.wire import LogServer
+from holdfast.wire.outbox import Outbox
 from tests.sources.rig import free_port
 from tests.wire.parties import Recorder, no_threads_left, wait_for
 
@@ -72,13 +73,26 @@ def test_messages_go_to_those_who_have_called() -> None:
         me = Neighbours("me", {}, None, lambda who, what: None, heartbeat=0.02)
         try:
             wait_for(lambda: "caller" in recorder.outboxes)
-            me.callers["caller"] = recorder.outboxes["caller"]
+            me.opened("caller", recorder.outboxes["caller"])
             me.send("caller", Vitals({}, 5))
             wait_for(lambda: heard)
             assert heard == [("me", Vitals({}, 5))]
         finally:
             me.close()
             caller.close()
+
+
+def test_the_end_of_a_link_that_was_replaced_does_not_end_the_new_one() -> None:
+    me = Neighbours("me", {}, None, lambda who, what: None, heartbeat=0.02)
+    # Without room they count what they are given.
+    old, new = Outbox(max_count=0), Outbox(max_count=0)
+    me.opened("caller", old)
+    me.opened("caller", new)
+    assert not me.closed("caller", old)
+    me.send("caller", Vitals({}, 5))
+    assert (old.dropped, new.dropped) == (0, 1)
+    assert me.closed("caller", new)
+    assert not me.closed("caller", new)
 
 
 def test_who_calls_under_the_name_of_one_it_has_called_gets_nothing(
@@ -99,7 +113,7 @@ def test_who_calls_under_the_name_of_one_it_has_called_gets_nothing(
         )
         try:
             wait_for(lambda: "a" in recorder.outboxes)
-            neighbours.callers["a"] = recorder.outboxes["a"]
+            neighbours.opened("a", recorder.outboxes["a"])
             wait_for(lambda: neighbours.links["a"].is_connected)
             neighbours.send("a", Heartbeat({}, 1))
             wait_for(lambda: recorders["a"][0].told)

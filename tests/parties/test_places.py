@@ -10,7 +10,13 @@ from typing import Any
 import pytest
 
 from holdfast.errors import InvalidArgumentError
-from holdfast.parties.places import place_of, retention_of, security_of, settings_of
+from holdfast.parties.places import (
+    identities_of,
+    place_of,
+    retention_of,
+    security_of,
+    settings_of,
+)
 from holdfast.protocol.line import Retention
 from holdfast.protocol.node import Node
 from holdfast.protocol.streams import AllOf, AnyOf
@@ -19,6 +25,7 @@ from holdfast.topology import (
     Console,
     Join,
     Push,
+    Replica,
     Security,
     Sink,
     Stage,
@@ -26,6 +33,7 @@ from holdfast.topology import (
     Topology,
     Window,
 )
+from holdfast.wire import WireError
 
 SCHEMA = {"sensor": "string", "value": "double"}
 SECOND = 1_000_000
@@ -176,6 +184,30 @@ def test_policies_that_do_not_run_on_spark_are_refused(policy: str) -> None:
     )
     with pytest.raises(InvalidArgumentError, match=f"'{policy}' does not run on Spark yet"):
         settings_of(given, given.stages["means"])
+
+
+def test_the_certificate_of_a_host_is_good_for_its_parties_only() -> None:
+    given = topology(
+        stages={
+            "clean": Stage(
+                inputs=["readings"],
+                replicas=[
+                    Replica(address="10.0.0.1:7101", host="edge-1"),
+                    Replica(address="10.0.0.2:7101", host="edge-2"),
+                ],
+            )
+        },
+        sinks={"table": Sink(stream="clean", sink=Console(), host="edge-2")},
+        security=Security(token_file="t", certificate="c", key="k", authority="a", mutual=True),
+    )
+    identities = identities_of(given)
+    for party in ("clean/2", "table"):
+        for good in (party, f"holdfast:{party}", "edge-2", "10.0.0.2"):
+            identities.check(party, good)
+        for other in ("10.0.0.1", "edge-1", "clean/1", "127.0.0.1"):
+            with pytest.raises(WireError, match=f"may not call as {party}"):
+                identities.check(party, other)
+    identities.check("readings", "127.0.0.1")
 
 
 def test_without_security_there_is_none() -> None:

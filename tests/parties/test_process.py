@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.error import URLError
 from urllib.request import urlopen
 
 import pyarrow as pa
@@ -19,7 +20,7 @@ from holdfast.errors import InvalidArgumentError
 from holdfast.parties.process import PartyEndedError, read_routes, run_party
 from holdfast.parties.source import SourceParty
 from holdfast.topology import Push, Topology
-from holdfast.wire import LogClient, WireError
+from holdfast.wire import LogClient, RefusedError, WireError
 from tests.sources.processes import save
 from tests.sources.rig import alone, final_rows, free_port, party_of, wait_for
 
@@ -56,6 +57,15 @@ def answers(topology: Topology) -> bool:
             return False
 
 
+def page_of(port: int) -> str:
+    """The page for Prometheus; empty if there is none yet."""
+    try:
+        with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=20) as page:
+            return str(page.read().decode())
+    except URLError:
+        return ""
+
+
 def test_routes_are_read() -> None:
     assert read_routes([]) == {}
     assert read_routes(["clean/1=127.0.0.1:7", "readings=edge:7001"]) == {
@@ -85,8 +95,8 @@ def test_sigterm_ends_a_source_that_has_lost_nothing(tmp_path: Path) -> None:
         assert address is not None
         with LogClient(address) as client:
             assert client.push("readings", ROWS) == [b"logged"]
-        with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=20) as page:
-            assert b'holdfast_party_stable_rows_total{party="readings"} 10.0' in page.read()
+        wanted = 'holdfast_party_stable_rows_total{party="readings"} 10.0'
+        wait_for(lambda: wanted in page_of(port))
         process.send_signal(signal.SIGTERM)
         assert process.wait(20) == 0
     said = (tmp_path / "node.log").read_text()
@@ -94,6 +104,32 @@ def test_sigterm_ends_a_source_that_has_lost_nothing(tmp_path: Path) -> None:
     assert "readings: ends" in said
     with party_of(topology):
         assert final_rows(topology, 10)["n"].to_pylist() == list(range(10))
+
+
+def test_the_figures_of_a_source_tell_what_it_has_refused(tmp_path: Path) -> None:
+    topology = plain(tmp_path)
+    port = free_port()
+    with node(topology, "readings", "--metrics", str(port)):
+        wait_for(lambda: answers(topology))
+        address = topology.parties()["readings"].address
+        assert address is not None
+        with LogClient(address) as client:
+            for _ in range(3):
+                with pytest.raises(RefusedError):
+                    client.fetch(b"this is no ticket")
+        wanted = 'holdfast_party_refused_total{party="readings",what="ticket"} 3.0'
+        wait_for(lambda: wanted in page_of(port))
+
+
+def test_a_sink_serves_figures(tmp_path: Path) -> None:
+    topology = plain(tmp_path)
+    port = free_port()
+    with party_of(topology) as party, node(topology, "keeper", "--metrics", str(port)):
+        wait_for(lambda: party.status()["callers"] == ["keeper"])
+        party.take(ROWS)
+        wanted = 'holdfast_party_sink_rows_total{party="keeper"} 10.0'
+        wait_for(lambda: wanted in page_of(port))
+        assert 'holdfast_party_link{party="keeper",to="readings"} 1.0' in page_of(port)
 
 
 def test_a_party_that_fails_ends_with_an_error(

@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from holdfast.errors import InvalidArgumentError, StoreUnavailableError
+from holdfast.parties import places
 from holdfast.parties.source import SourceParty
 from holdfast.parties.tickets import LogTicket
 from holdfast.sources import arrow_schema
 from holdfast.tail.reading import open_reader
-from holdfast.topology import Push, Topology
+from holdfast.topology import Push, Security, Topology
 from holdfast.wire import LogClient, RefusedError
 from tests.sources.processes import kill_after, save
 from tests.sources.rig import alone, final_rows, party_of, wait_for
+from tests.wire.certificates import Authority
 
 TIMED = Push(schema={"at": "timestamp", "n": "bigint"})
 PLAIN = Push(schema={"n": "bigint"})
+SECURITY = Security(
+    token_file="token", certificate="node.pem", key="node.key", authority="ca.pem", mutual=True
+)
 
 
 def numbers(start: int, stop: int, *, timed: bool = False) -> pa.Table:
@@ -136,7 +142,10 @@ def test_a_log_that_cannot_be_written_ends_the_party_and_loses_nothing(
         assert sorted(read_numbers(topology, 500)) == list(range(500))
 
 
-def test_what_was_acknowledged_and_dropped_is_not_promised_after_a_restart(tmp_path: Path) -> None:
+def test_what_was_acknowledged_and_dropped_is_not_promised_after_a_restart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(places, "FOR_GUESTS", 0)
     topology = alone(tmp_path, TIMED, time="at")
     with party_of(topology) as party:
         party.take(numbers(0, 1000, timed=True))
@@ -167,6 +176,32 @@ def test_clients_push_rows_and_ask(tmp_path: Path) -> None:
         assert (status["stable_rows"], status["kind"]) == (10, "source")
         with pytest.raises(RefusedError, match="ask for 'status'"):
             client.act("dance")
+
+
+def test_only_who_runs_on_the_host_of_a_sink_may_call_as_it(tmp_path: Path) -> None:
+    authority = Authority("ours")
+
+    def secured(folder: str, host: str) -> Topology:
+        """The same stream, with the files of a host."""
+        home, identity = tmp_path / folder, authority.sign(host)
+        home.mkdir()
+        (home / "node.pem").write_bytes(identity.certificate)
+        (home / "node.key").write_bytes(identity.key)
+        (home / "ca.pem").write_bytes(authority.certificate)
+        (home / "token").write_text("token")
+        return replace(given, home=home, security=SECURITY)
+
+    given = alone(tmp_path, PLAIN)
+    here, there = secured("here", "127.0.0.1"), secured("there", "10.0.0.9")
+    with party_of(here) as party:
+        party.take(numbers(0, 10))
+        for topology, me in ((here, "keeper"), (there, "guest-1")):
+            with open_reader(topology, "readings", me=me, position=0, tentative=False) as reader:
+                wait_for(lambda reader=reader: reader.is_connected)
+        refused = party.status()["refused"]["link"]
+        with open_reader(there, "readings", me="keeper", position=0, tentative=False) as reader:
+            wait_for(lambda: party.status()["refused"]["link"] > refused)
+            assert not reader.is_connected
 
 
 def test_rows_are_read_by_ticket(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from pathlib import Path
@@ -110,6 +111,27 @@ def test_the_commands_are_those_of_holdfast_node(tmp_path: Path) -> None:
         "clean/2": [*node, "clean/2", "--master", "local[1]"],
         "archive": [*node, "archive"],
     }
+
+
+def test_each_party_has_a_port_for_its_figures_wherever_it_runs(tmp_path: Path) -> None:
+    topology = fleet(tmp_path)
+    file = tmp_path / "fleet.toml"
+    supervisor = Supervisor(topology, file, (), ["--master", "local[1]"], metrics=9100)
+    assert {name: keeper.command[6:] for name, keeper in supervisor.keepers.items()} == {
+        "readings": ["--metrics", "9100"],
+        "clean/1": ["--master", "local[1]", "--metrics", "9101"],
+        "clean/2": ["--master", "local[1]", "--metrics", "9102"],
+        "archive": ["--metrics", "9103"],
+    }
+    Supervisor(topology, file, ["edge"], metrics=9100)
+    [found] = json.loads((topology.state_folder / "metrics.json").read_text())
+    assert found == {"targets": ["127.0.0.1:9102"], "labels": {"topology": "fleet"}}
+
+
+@pytest.mark.parametrize("first", [-1, 0, 65533, 10**6])
+def test_ports_that_there_are_not_are_refused(tmp_path: Path, first: int) -> None:
+    with pytest.raises(InvalidArgumentError, match=r"--metrics: 4 parties .* from 1 to 65532"):
+        Supervisor(fleet(tmp_path), tmp_path / "fleet.toml", metrics=first)
 
 
 def test_only_what_is_on_a_host_is_run(tmp_path: Path) -> None:

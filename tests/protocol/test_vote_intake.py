@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from random import Random
 
 import pytest
@@ -37,7 +38,8 @@ EVERY_BUCKET = ["vote", "sample", "first"]
 
 
 def make(policy: str = "vote") -> VoteIntake:
-    return VoteIntake("s", GATES[policy], NAMES, size=SIZE, grace=GRACE)
+    silent = 1 if policy in ("first", "latest") else 3
+    return VoteIntake("s", GATES[policy], NAMES, size=SIZE, grace=GRACE, silent=silent)
 
 
 def bucket(number: int, value: object = "right") -> Segment:
@@ -50,9 +52,13 @@ class Replica:
         self.name = name
         self.lies = lies
         self.line = Line("s", ("r",))
+        self.silent_until = 0
+        """Nothing is in the buckets before this one."""
 
     def publish(self) -> list[Send]:
         number = self.line.end // SIZE
+        if number < self.silent_until:
+            return self.line.publish(Segment(number * SIZE, (number + 1) * SIZE, ()))
         return self.line.publish(bucket(number, f"lie of {self.name}" if self.lies else "right"))
 
     def receive(self, send: Send) -> list[Send]:
@@ -317,21 +323,27 @@ def test_what_is_not_one_bucket_is_left(piece: Segment) -> None:
     assert intake.held == 0
 
 
-def test_a_long_silence_is_read_a_part_at_a_time() -> None:
-    intake, ready = make("first"), dict.fromkeys(NAMES, State.STABLE)
-    sends = intake.read_on(ready, {}, 0)
-    end, asked = 2_000 * SIZE, 0
-    while intake.position < end:
-        [number, place] = next(
-            (send.message.subscription, send.message.after)
-            for send in sends
-            if send.to == "w" and isinstance(send.message, Subscribe)
-        )
-        assert place == intake.position
-        silence = Stable(Segment(place, end, ()))
-        _, sends = intake.take("w", Feed("s", number, 0, (silence,)), 1)
-        asked += 1
-    assert asked == 4
+@pytest.mark.parametrize("policy", GATES)
+@pytest.mark.parametrize("seed", range(5))
+def test_a_long_silence_is_skipped_as_far_as_enough_replicas_agree(policy: str, seed: int) -> None:
+    world = World(policy, seed, liars=["y"] if policy == "vote" else [])
+    world.loss, world.mixes = 0.2, 0.2
+    ends = {"w": 10**9, "x": 10**9 + 7, "y": 10**12, "z": 10**9 + 50}
+    for name, replica in world.replicas.items():
+        replica.silent_until = 10**9 + 60
+        silence = Segment(0, ends[name] * SIZE, ())
+        world.fly(name, replica.line.publish(silence))
+    world.run(200)
+    assert world.released[0].start == 0
+    assert all(one.end == other.start for one, other in pairwise(world.released))
+    if policy in ("first", "latest"):
+        assert world.intake.position >= 10**12 * SIZE
+        return
+    # The silence of one alone is not believed where replicas may lie.
+    honest = [replica for name, replica in world.replicas.items() if name != "y"]
+    end = max(replica.line.end for replica in honest) + 20 * SIZE
+    world.settle(end)
+    assert world.intake.position == end
 
 
 @pytest.mark.parametrize("policy", ["first", "latest"])

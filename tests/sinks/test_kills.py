@@ -19,14 +19,14 @@ COUNT = 1200
 RUN = """
 import os, signal, sys
 from threading import Event
-import holdfast.sinks.drivers as drivers
+import holdfast.sinks.outlets as outlets
 from holdfast.parties.reader import Reader
 from holdfast.sinks import open_sink
 from holdfast.sources import open_source
 from holdfast.topology import Topology
 from tests.sources.rig import party_of
 
-drivers.AT_ONCE, drivers.WAITING = 100, 0.1
+outlets.AT_ONCE, outlets.WAITING = 100, 0.1
 point, calls = sys.argv[2], int(sys.argv[3])
 
 def deadly(function):

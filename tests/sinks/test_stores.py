@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from holdfast.errors import InvalidArgumentError, StoreCorruptError
 from holdfast.sinks.delta import DeltaStore
-from holdfast.sinks.drivers import Store
+from holdfast.sinks.outlets import Store
 from holdfast.sinks.parquet import ParquetStore
 from holdfast.sinks.sql import SqlStore
 from tests.sinks.contents import values_in

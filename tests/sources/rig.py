@@ -11,9 +11,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from holdfast.parties.driver import Driver
 from holdfast.parties.reader import Reader
 from holdfast.parties.source import FullError, SourceParty
-from holdfast.sources import Driver, arrow_schema, open_source
+from holdfast.sources import arrow_schema, open_source
 from holdfast.tail.reading import open_reader
 from holdfast.topology import Console, Push, Sink, Source, Stream, Topology
 from holdfast.tuples import Kind
@@ -129,7 +130,7 @@ class Taker:
 
 
 @contextmanager
-def running(topology: Topology, party: Any) -> Iterator[Driver]:
+def running(topology: Topology, party: Any) -> Iterator[Driver[Any]]:
     """The source of `readings`, at work."""
     driver = open_source(topology, "readings", party)
     driver.start()

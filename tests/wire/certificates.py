@@ -28,12 +28,17 @@ class Authority:
         )
         self.certificate = made.sign(self._key, hashes.SHA256()).public_bytes(Encoding.PEM)
 
-    def sign(self, host: str = "127.0.0.1") -> Identity:
+    def sign(self, host: str = "127.0.0.1", *, name: str = "node", first: str = "") -> Identity:
+        """`first`: a DNS name or URI to stand before the host."""
         key = ec.generate_private_key(ec.SECP256R1())
-        name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "node")])
-        made = self._builder(name, key.public_key()).add_extension(
-            x509.SubjectAlternativeName([x509.IPAddress(ip_address(host))]), critical=False
-        )
+        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        names: list[x509.GeneralName] = [x509.IPAddress(ip_address(host))] if host else []
+        if first:
+            kind = x509.UniformResourceIdentifier if ":" in first else x509.DNSName
+            names.insert(0, kind(first))
+        made = self._builder(subject, key.public_key())
+        if names:
+            made = made.add_extension(x509.SubjectAlternativeName(names), critical=False)
         return Identity(
             made.sign(self._key, hashes.SHA256()).public_bytes(Encoding.PEM),
             key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()),

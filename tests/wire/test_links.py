@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from holdfast.protocol.messages import Feed, Heartbeat, Message, Stable, StateRequest
+from holdfast.protocol.messages import Feed, Heartbeat, Message, Stable, StateReply, StateRequest
 from holdfast.tuples import Row, Segment
 from holdfast.wire import Chunk, Link, LogServer
 from holdfast.wire.proxy import Proxy
@@ -237,3 +237,26 @@ def test_a_killed_server_that_comes_back_is_found() -> None:
         wait_for(lambda: not link.is_connected)
         with LogServer(address, None, service):
             assert wait_for(lambda: link.is_connected) < 1
+
+
+def test_a_message_that_is_too_large_is_counted_and_the_link_made_anew() -> None:
+    service = Recorder()
+    got: list[Message] = []
+    with (
+        no_threads_left(),
+        LogServer(("127.0.0.1", 0), None, service) as server,
+        Link(
+            "reader",
+            "source",
+            server.address,
+            None,
+            lambda party, message: got.append(message),
+            max_message=1000,
+        ) as link,
+    ):
+        wait_for(lambda: "reader" in service.outboxes)
+        service.say(StateReply(1, 0, 0, bytes(2000), {}))
+        wait_for(lambda: link.refused == 1)
+        wait_for(lambda: service.say(StateRequest(7)) or StateRequest(7) in got)
+        assert link.connections == 2
+        assert set(got) == {StateRequest(7)}

@@ -18,6 +18,7 @@ import pytest
 from holdfast.errors import InvalidArgumentError
 from holdfast.protocol.messages import Heartbeat, StateRequest
 from holdfast.wire import (
+    Identities,
     Link,
     LogClient,
     LogServer,
@@ -30,9 +31,8 @@ from holdfast.wire import (
     fetch,
 )
 from holdfast.wire.client import connect
-from holdfast.wire.frames import BEAT, FRAME, Hello, frames_of
-from holdfast.wire.server import LINK
-from tests.wire.certificates import Authority
+from holdfast.wire.frames import BEAT, FRAME, LINK, Hello, frames_of
+from tests.wire.certificates import Authority, Identity
 from tests.wire.parties import Recorder, no_threads_left, wait_for
 from tests.wire.samples import draw_message, mutate, readings
 
@@ -119,8 +119,7 @@ def test_refusals_are_told_counted_and_logged(
         with pytest.raises(RefusedError, match="larger than 1048576; send smaller"):
             client.push("readings", large)
     assert service.pushed == []
-    refused = {name: n for name, n in server.counts.items() if name.startswith("refused")}
-    assert refused == {"refused ticket": 2, "refused action": 2, "refused push": 2}
+    assert server.refused == {"ticket": 2, "action": 2, "push": 2}
     assert sum("refused" in record.getMessage() for record in caplog.records) == 6
 
 
@@ -154,7 +153,7 @@ def test_a_wrong_token_is_refused(service: Recorder, caplog: pytest.LogCaptureFi
             with Link("thief", "us", server.address, wrong, lambda *_: None) as link:
                 link.send(StateRequest(1))
                 wait_for(lambda link=link: "token is missing or wrong" in link.trouble)
-        assert server.counts["refused token"] >= 15
+        assert server.refused["token"] >= 15
         assert "refused token: it is wrong" in caplog.text
         assert "righ" not in caplog.text.replace("it is", "")
         assert (service.told, service.pushed, service.outboxes) == ([], [], {})
@@ -204,6 +203,50 @@ def test_a_certificate_for_another_host_is_refused(service: Recorder) -> None:
     security = Security("token", other.certificate, other.key, OURS.certificate)
     with LogServer(LOOPBACK, security, service) as server, pytest.raises(UnreachableError):
         act(server.address, security, "echo", timeout=5)
+
+
+@pytest.mark.parametrize(
+    ("certificate", "party", "is_good"),
+    [
+        (OURS.sign("10.0.0.1"), "clean/1", True),
+        (OURS.sign("10.0.0.1", first="Edge-1"), "clean/1", True),
+        (OURS.sign("10.0.0.9", first="holdfast:clean/1"), "clean/1", True),
+        (OURS.sign("", name="clean/1"), "clean/1", True),
+        (OURS.sign("10.0.0.2"), "clean/1", False),
+        (OURS.sign("10.0.0.2", first="edge-2"), "clean/1", False),
+        (OURS.sign("10.0.0.1", first="edge-2"), "clean/1", False),
+        (OURS.sign("", name="clean/2"), "clean/1", False),
+        # The common name does not count beside others.
+        (OURS.sign("10.0.0.2", name="clean/1"), "clean/1", False),
+        (OURS.sign("10.0.0.2"), "guest-1", True),
+    ],
+)
+def test_a_certificate_is_good_for_its_own_parties(
+    service: Recorder, certificate: Identity, party: str, is_good: bool
+) -> None:
+    identities = Identities({"clean/1": ["clean/1", "holdfast:clean/1", "10.0.0.1", "edge-1"]})
+    shown = Security("token", certificate.certificate, certificate.key, OURS.certificate)
+    with (
+        no_threads_left(),
+        LogServer(LOOPBACK, secured(OURS, mutual=True), service, identities=identities) as server,
+        Link(party, "us", server.address, shown, lambda *_: None) as link,
+    ):
+        wait_for(lambda: link.is_connected or link.trouble)
+        assert link.is_connected == is_good
+        if not is_good:
+            assert "may not call as clean/1; let its first alternative name be" in link.trouble
+            assert server.refused["link"] >= 1
+            assert service.outboxes == {}
+
+
+def test_without_certificates_of_clients_any_may_call_as_anybody(service: Recorder) -> None:
+    identities = Identities({"clean/1": ["edge-1"]})
+    with (
+        no_threads_left(),
+        LogServer(LOOPBACK, None, service, identities=identities) as server,
+        Link("clean/1", "us", server.address, None, lambda *_: None) as link,
+    ):
+        wait_for(lambda: link.is_connected)
 
 
 def test_bad_certificates_are_named(service: Recorder) -> None:
@@ -259,7 +302,7 @@ def test_bad_frames_end_the_link(
         for frame in frames:
             writer.write_metadata(frame)
         assert said in ends(reader)
-    assert server.counts["refused link"] == 1
+    assert server.refused["link"] == 1
     wait_for(lambda: server.parties == [] and not service.outboxes)
     assert service.told == []
 
@@ -273,7 +316,7 @@ def test_bad_messages_are_dropped_and_the_link_goes_on(
             for frame in frames_of(data):
                 writer.write_metadata(frame)
         wait_for(lambda: service.told == [("a", StateRequest(2))])
-        assert server.counts["refused message"] == 2
+        assert server.refused["message"] == 2
 
 
 def test_rows_are_no_link(server: LogServer) -> None:
@@ -383,7 +426,7 @@ def test_fuzzed_calls_leave_it_working(service: Recorder, caplog: pytest.LogCapt
         wait_for(lambda: server.parties == [])
         works(server, service)
         assert server.counts["failed"] == 0
-        assert server.counts["refused message"] > 1000
+        assert server.refused["message"] > 1000
 
 
 def test_garbage_on_the_port_leaves_it_working(server: LogServer, service: Recorder) -> None:

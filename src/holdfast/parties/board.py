@@ -41,12 +41,14 @@ def run_topology(
     *,
     only: Iterable[str] = (),
     options: Iterable[str] = (),
+    metrics: int | None = None,
     ending: Event | None = None,
 ) -> None:
-    """Run the parties of a file until Ctrl-C, or until `ending` is set."""
+    """Run the parties of a file until Ctrl-C, or until `ending` is set. `metrics`: the port of the
+    first party's figures."""
     topology = Topology.read(file)
     ending = ending or Event()
-    with Supervisor(topology, file.absolute(), list(only), list(options)) as supervisor:
+    with Supervisor(topology, file.absolute(), list(only), list(options), metrics) as supervisor:
         keepers = supervisor.keepers
         try:
             if console.is_terminal:

@@ -19,6 +19,7 @@ from struct import Struct
 from typing import Any, Final
 
 from holdfast.errors import StoreUnavailableError
+from holdfast.parties.whole_files import sync
 from holdfast.tuples import Row, Segment
 from holdfast.wire.chunks import Chunk
 
@@ -154,17 +155,8 @@ class DiskLog:
         self._files.append(_File(path, 0, 0))
         file = path.open("ab", buffering=0)
         if self._durable:
-            _sync(self.folder)
+            sync(self.folder)
         return file
-
-
-def _sync(folder: Path) -> None:
-    """Let the names of new files be safe too."""
-    opened = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)
 
 
 def _read(path: Path) -> Iterator[Record]:

@@ -47,10 +47,15 @@ class Loop:
         self._wake = wake
         self._next_wake = next_wake
         self._events: SimpleQueue[Callable[[int], None] | None] = SimpleQueue()
-        self.failure: BaseException | None = None
+        self.error: BaseException | None = None
         """What ended it, if it was not `stop`."""
         self.ended = Event()
         self._thread = Thread(target=self._run, name=f"holdfast {name}", daemon=True)
+
+    @property
+    def failure(self) -> str | None:
+        """What ended it, in words."""
+        return None if self.error is None else f"{type(self.error).__name__}: {self.error}"
 
     def start(self) -> None:
         self._thread.start()
@@ -91,7 +96,7 @@ class Loop:
         except BaseException as error:
             # The party is of no use any more: whoever runs it sees it and starts it anew.
             logger.exception("the loop has failed")
-            self.failure = error
+            self.error = error
         finally:
             self.ended.set()
 

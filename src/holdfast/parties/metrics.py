@@ -20,15 +20,25 @@ class _Figure(NamedTuple):
     name: str
     help: str
     counts: bool = False
+    label: str | None = None
+    """What tells its values apart, if it has several."""
 
 
 _FIGURES: Final = (
+    _Figure("state", "1 for the state the party is in.", label="state"),
+    _Figure("link", "1 while the link to a party is up.", label="to"),
     _Figure("stable_rows", "Final rows published since the start.", counts=True),
     _Figure("tentative_rows", "Tentative rows shown since the start.", counts=True),
     _Figure("late_rows", "Rows left out for coming too late.", counts=True),
+    _Figure("brought", "What a source has read, by what it was.", counts=True, label="what"),
+    _Figure("sink_rows", "Rows that a sink has put away since the start.", counts=True),
+    _Figure("sink_batches", "Batches that a sink has stored since the start.", counts=True),
+    _Figure("sink_gaps", "Pieces of its stream that a sink has missed.", counts=True),
     _Figure("received_bytes", "Bytes of messages received.", counts=True),
+    _Figure("refused", "Calls and messages that were refused.", counts=True, label="what"),
     _Figure("delay_new_seconds", "How far what was shown last is behind the clock."),
     _Figure("lag_seconds", "How far the final boundary is behind the clock."),
+    _Figure("boundary_seconds", "The final boundary, in seconds since 1970."),
     _Figure("buckets_buffered", "Buckets that wait at the gate."),
     _Figure("batch_seconds", "How long Spark's last batch took."),
     _Figure("log_bytes", "Bytes of the log on disk."),
@@ -43,31 +53,35 @@ class PartyCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         status = self._status()
-        party = str(status["party"])
+        values = _values(status)
         for figure in _FIGURES:
-            if figure.name in status:
-                kind = CounterMetricFamily if figure.counts else GaugeMetricFamily
-                family = kind(f"holdfast_party_{figure.name}", figure.help, labels=["party"])
-                family.add_metric([party], status[figure.name])
-                yield family
-        yield self._states(party, status)
-        yield self._links(party, status)
+            if figure.name in values:
+                yield _family(figure, str(status["party"]), values[figure.name])
 
-    def _states(self, party: str, status: Mapping[str, Any]) -> Metric:
-        family = GaugeMetricFamily(
-            "holdfast_party_state", "1 for the state the party is in.", labels=["party", "state"]
-        )
-        for state in State:
-            family.add_metric([party, state.name], float(status["state"] == state.name))
-        return family
 
-    def _links(self, party: str, status: Mapping[str, Any]) -> Metric:
-        family = GaugeMetricFamily(
-            "holdfast_party_link", "1 while the link to a party is up.", labels=["party", "to"]
-        )
-        for to, is_up in status.get("links", {}).items():
-            family.add_metric([party, to], float(is_up))
-        return family
+def _values(status: Mapping[str, Any]) -> dict[str, Any]:
+    """What a status says, under the names of the figures."""
+    values = dict(status)
+    if "state" in status:
+        values["state"] = {state.name: status["state"] == state.name for state in State}
+    if "links" in status:
+        values["link"] = status["links"]
+    if "boundary" in status:
+        values["boundary_seconds"] = status["boundary"] / 1e6
+    return values
+
+
+def _family(figure: _Figure, party: str, value: Any) -> Metric:
+    kind = CounterMetricFamily if figure.counts else GaugeMetricFamily
+    name = f"holdfast_party_{figure.name}"
+    if figure.label is None:
+        family = kind(name, figure.help, labels=["party"])
+        family.add_metric([party], value)
+    else:
+        family = kind(name, figure.help, labels=["party", figure.label])
+        for each, its in value.items():
+            family.add_metric([party, each], float(its))
+    return family
 
 
 def serve_party_metrics(status: Callable[[], Mapping[str, Any]], port: int = 0) -> MetricsServer:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 
 from holdfast.protocol.messages import Message
 from holdfast.wire.links import Link
@@ -30,19 +30,26 @@ class Neighbours:
             party: Link(me, party, address, security, receive, heartbeat=heartbeat, silence=silence)
             for party, address in addresses.items()
         }
-        self.callers: dict[str, Outbox] = {}
+        self._callers: dict[str, Outbox] = {}
+
+    def opened(self, party: str, outbox: Outbox) -> None:
+        """The party has called: what is for it goes into this outbox from now on."""
+        self._callers[party] = outbox
+
+    def closed(self, party: str, outbox: Outbox) -> bool:
+        """Its link with this outbox is gone. False if it has called again since."""
+        if self._callers.get(party) is not outbox:
+            return False
+        del self._callers[party]
+        return True
 
     def send(self, to: str, message: Message) -> None:
         """It may get lost: the protocol knows."""
         if to in self.links:
             self.links[to].send(message)
-        elif to in self.callers:
-            self.callers[to].send(message)
+        elif to in self._callers:
+            self._callers[to].send(message)
 
     def close(self) -> None:
-        close_all(self.links.values())
-
-
-def close_all(links: Iterable[Link]) -> None:
-    for link in links:
-        link.close()
+        for link in self.links.values():
+            link.close()

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping
 
 from holdfast.errors import InvalidArgumentError
 from holdfast.protocol.gates.order import Delays
 from holdfast.protocol.line import Retention
 from holdfast.protocol.place import Place, Settings
 from holdfast.protocol.streams import AllOf, AnyOf
-from holdfast.topology import Stage, Topology
+from holdfast.topology import Stage, Topology, parse_address
+from holdfast.wire.identities import Identities
 from holdfast.wire.security import Security
 
-__all__ = ["place_of", "retention_of", "security_of", "settings_of"]
+__all__ = [
+    "addresses_of",
+    "identities_of",
+    "place_of",
+    "retention_of",
+    "security_of",
+    "settings_of",
+]
 
 BEHIND = 3_000_000
 """A replica that is so much behind does not call itself stable; Spark is not faster than this."""
@@ -74,6 +83,32 @@ def settings_of(topology: Topology, stage: Stage) -> Settings:
         most=AT_ONCE,
         retain=retain,
         may_skip=retain < math.inf,
+    )
+
+
+def addresses_of(
+    topology: Topology, names: Iterable[str], routes: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """Where these parties are reached: as the topology says, or `routes` if it has them."""
+    parties = topology.parties()
+    found = {name: (routes or {}).get(name) or parties[name].address for name in names}
+    return {name: address for name, address in found.items() if address is not None}
+
+
+def identities_of(topology: Topology) -> Identities:
+    """A certificate is good for a party if it names the party, or the host on which it runs: by its
+    label, or by an address of the parties there."""
+    parties = topology.parties().values()
+    hosts: dict[str, set[str]] = {}
+    for party in parties:
+        names = hosts.setdefault(party.host, {party.host})
+        if party.address is not None:
+            names.add(parse_address(party.address).host)
+    return Identities(
+        {
+            party.name: {party.name, f"holdfast:{party.name}", *hosts[party.host]}
+            for party in parties
+        }
     )
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 import signal
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from threading import Event
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol
 
 from holdfast.errors import HoldfastError, InvalidArgumentError
 from holdfast.parties.guard import FolderGuard
+from holdfast.parties.metrics import serve_party_metrics
 from holdfast.topology import PartyKind, Topology
 
 __all__ = ["PartyEndedError", "read_routes", "run_party"]
@@ -26,9 +27,20 @@ class PartyEndedError(HoldfastError):
     """The party cannot go on; started again, it goes on from its folder."""
 
 
-class _Running(Protocol):
+class _Part(Protocol):
     @property
     def failure(self) -> str | None: ...
+
+
+class _Running(NamedTuple):
+    """A party at work. If one part of it has failed, all of it has."""
+
+    parts: tuple[_Part, ...]
+    status: Callable[[], Mapping[str, Any]]
+
+    @property
+    def failure(self) -> str | None:
+        return next((part.failure for part in self.parts if part.failure is not None), None)
 
 
 def run_party(
@@ -55,11 +67,13 @@ def run_party(
         guard = stack.enter_context(FolderGuard(topology.state_folder / name))
         match party.kind:
             case PartyKind.REPLICA:
-                running = _start_replica(stack, guard, topology, name, master, routes, metrics)
+                running = _start_replica(stack, guard, topology, name, master, routes)
             case PartyKind.SOURCE:
-                running = _start_source(stack, topology, name, metrics)
+                running = _start_source(stack, topology, name)
             case PartyKind.SINK:
                 running = _start_sink(stack, topology, name, routes)
+        if metrics is not None:
+            stack.enter_context(serve_party_metrics(running.status, metrics))
         logger.info("%s: started", name)
         while not ending.wait(LOOK):
             if running.failure is not None:
@@ -88,9 +102,7 @@ def _start_replica(
     name: str,
     master: str,
     routes: Mapping[str, str] | None,
-    metrics: int | None,
 ) -> _Running:
-    from holdfast.parties.metrics import serve_party_metrics
     from holdfast.parties.replica import Replica
     from holdfast.spark.sessions import driver_pid, local_session
 
@@ -100,13 +112,10 @@ def _start_replica(
     guard.note_spark(driver_pid(spark))
     replica = Replica(topology, name, spark, routes=routes)
     stack.callback(replica.close)
-    if metrics is not None:
-        stack.enter_context(serve_party_metrics(replica.status, metrics))
-    return replica
+    return _Running((replica,), replica.status)
 
 
-def _start_source(stack: ExitStack, topology: Topology, name: str, metrics: int | None) -> _Running:
-    from holdfast.parties.metrics import serve_party_metrics
+def _start_source(stack: ExitStack, topology: Topology, name: str) -> _Running:
     from holdfast.parties.source import SourceParty
     from holdfast.sources import arrow_schema, open_source
 
@@ -115,9 +124,7 @@ def _start_source(stack: ExitStack, topology: Topology, name: str, metrics: int 
     driver = open_source(topology, name, party)
     driver.start()
     stack.callback(driver.stop)
-    if metrics is not None:
-        stack.enter_context(serve_party_metrics(party.status, metrics))
-    return _Both(party, driver)
+    return _Running((party, driver), lambda: {**party.status(), "brought": driver.counts})
 
 
 def _start_sink(
@@ -128,18 +135,7 @@ def _start_sink(
     sink = open_sink(topology, name, routes=routes)
     sink.start()
     stack.callback(sink.stop)
-    return sink
-
-
-class _Both:
-    """Two that run together: if one fails, both have."""
-
-    def __init__(self, *parts: _Running) -> None:
-        self._parts = parts
-
-    @property
-    def failure(self) -> str | None:
-        return next((part.failure for part in self._parts if part.failure is not None), None)
+    return _Running((sink,), sink.way.status)
 
 
 def read_routes(given: list[str]) -> dict[str, str]:

@@ -87,8 +87,13 @@ class Reader:
         return list(self._client.gaps)
 
     @property
+    def links(self) -> dict[str, bool]:
+        """Those who publish it, and whether there is a connection to each."""
+        return {party: link.is_connected for party, link in self._neighbours.links.items()}
+
+    @property
     def is_connected(self) -> bool:
-        return any(link.is_connected for link in self._neighbours.links.values())
+        return any(self.links.values())
 
     def next(self, timeout: float | None = None) -> Told | None:
         """What is told next; None after so many seconds without anything, or when it is closed."""
@@ -98,10 +103,10 @@ class Reader:
             try:
                 return self._told.get(timeout=min(0.1, max(rest, 0)))
             except Empty:
-                if self._loop.failure is not None:
+                if self._loop.error is not None:
                     raise StoreUnavailableError(
                         f"the reader has failed ({self._loop.failure}); open a new one"
-                    ) from self._loop.failure
+                    ) from self._loop.error
                 if rest <= 0:
                     return None
         return None

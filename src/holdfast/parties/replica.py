@@ -8,9 +8,8 @@ disk has lost its state and gets it from a peer, or from its inputs.
 
 from __future__ import annotations
 
-import json
 import logging
-import math
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from threading import Event
@@ -21,11 +20,13 @@ from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from holdfast.errors import InvalidArgumentError, StoreUnavailableError
+from holdfast.parties.actions import answer_action
 from holdfast.parties.counts import ReplicaCounts
-from holdfast.parties.disk_log import DiskLog
+from holdfast.parties.history import History
 from holdfast.parties.loop import Clock, Loop
 from holdfast.parties.neighbours import Neighbours
-from holdfast.parties.places import place_of, security_of, settings_of
+from holdfast.parties.places import addresses_of, identities_of, place_of, security_of, settings_of
+from holdfast.parties.purpose import check_purpose, stage_purpose
 from holdfast.parties.tickets import LogTicket, read_log
 from holdfast.protocol.commands import (
     Command,
@@ -71,7 +72,6 @@ class Replica:
         stage = topology.stages[name.partition("/")[0]]
         self.name = name
         self.stream = name.partition("/")[0]
-        self.topology = topology
         self.place = place_of(topology, name)
         self.settings = settings_of(topology, stage)
         self.clock = clock or Clock()
@@ -81,31 +81,29 @@ class Replica:
         """Set when it has begun to take part."""
         self._is_made = False
         """Its server may be asked before all of it is there."""
+        compiled = compile_stage(spark, topology, self.stream)
+        self.schema = to_arrow_schema(compiled.published, timezone="UTC")
         self._inputs = tuple(stage.inputs)
+        check_purpose(self.folder, stage_purpose(topology, self.stream, compiled))
         self._security = security_of(topology)
-        self._log = DiskLog(self.folder / "log")
+        self._history = History(self.folder / "log")
         self._node: Node | None = None
         self._works: dict[int, Work] = {}
         """What the query has been asked to do and has not done, by entry."""
         self._copies: dict[int, CopyState] = {}
-        self._base = 0
-        """Where the base of the query stands: the end of the last stretch it has done."""
-        self._done = 0
-        """The newest entry whose result is in the log."""
         self._drained = -1
         """The entry after which the journal of an earlier life is done."""
-        self._restored: list[Segment] = []
-        self._consistent_from = 0
-        self._has_state = False
-        self._read_log()
-        compiled = compile_stage(spark, topology, self.stream)
-        self.schema = to_arrow_schema(compiled.published, timezone="UTC")
         self._loop = Loop(name, self.clock, self._wake, self._next_wake)
         address = parties[name].address
         assert address is not None
         beat = int(stage.heartbeat) / 1e6
         self._server = LogServer(
-            address, self._security, self, heartbeat=beat, silence=max(1.0, 10 * beat)
+            address,
+            self._security,
+            self,
+            identities=identities_of(topology),
+            heartbeat=beat,
+            silence=max(1.0, 10 * beat),
         )
         self._query = StageQuery(
             spark,
@@ -118,10 +116,9 @@ class Replica:
             deliver=self._deliver,
         )
         others = [*(p for ps in self.place.inputs.values() for p in ps), *self.place.peers]
-        addresses = {other: (routes or {}).get(other) or parties[other].address for other in others}
         self._neighbours = Neighbours(
             name,
-            {other: address for other, address in addresses.items() if address is not None},
+            addresses_of(topology, others, routes),
             self._security,
             self._take_message,
             heartbeat=beat,
@@ -135,9 +132,7 @@ class Replica:
     @property
     def failure(self) -> str | None:
         """Why it cannot go on, if it cannot."""
-        if self._loop.failure is not None:
-            return f"{type(self._loop.failure).__name__}: {self._loop.failure}"
-        return self._query.failure
+        return self._loop.failure or self._query.failure
 
     @property
     def address(self) -> Any:
@@ -149,7 +144,7 @@ class Replica:
         self._neighbours.close()
         self._server.close()
         self._loop.stop()
-        self._log.close()
+        self._history.close()
 
     # The loop
 
@@ -173,34 +168,30 @@ class Replica:
             if isinstance(command, StartOver):
                 self._start_over(now)
                 return
-            self._carry_out(command, now)
+            self._carry_out(command)
         if node is not None and self._node is node:
-            line = node.lines[self.stream]
-            self._log.drop_before(line.dropped_before)
+            self._history.drop_before(node.lines[self.stream].dropped_before)
             self.counts.look(node, now)
 
-    def _carry_out(self, command: Command, now: int) -> None:
+    def _carry_out(self, command: Command) -> None:
         match command:
             case Send(to, message):
                 self._neighbours.send(to, message)
             case Work():
-                self._works[self._submit(self._entry(command))] = command
+                self._works[self._query.submit(self._entry(command))] = command
             case Fork():
-                self._submit(Entry(0, Order.FORK))
+                self._query.submit(Entry(0, Order.FORK))
             case Drop():
-                self._submit(Entry(0, Order.DROP))
+                self._query.submit(Entry(0, Order.DROP))
             case Restart(bucket):
-                self._submit(Entry(0, Order.RESTART, end=bucket * self.settings.size))
+                self._query.submit(Entry(0, Order.RESTART, end=bucket * self.settings.size))
             case Install(bucket, state):
                 self._install(bucket, state)
             case CopyState(to) if to in self.place.peers:
-                self._copies[self._submit(Entry(0, Order.COPY))] = command
+                self._copies[self._query.submit(Entry(0, Order.COPY))] = command
             case Rerun():
                 # No gate on Spark asks for it yet.
                 pass
-
-    def _submit(self, entry: Entry) -> int:
-        return self._query.submit(entry)
 
     def _entry(self, work: Work) -> Entry:
         stretch, size = work.stretch, self.settings.size
@@ -226,12 +217,12 @@ class Replica:
         match result.order:
             case Order.WORK:
                 self._finish(result, now)
-            case Order.RESTART if result.entry > self._done:
+            case Order.RESTART if result.entry > self._history.done:
                 self._note_restart(result.entry)
-            case Order.INSTALL if result.entry >= self._done:
-                self._base = self._query.journal.read(result.entry).end
+            case Order.INSTALL if result.entry >= self._history.done:
+                self._history.base = self._query.journal.read(result.entry).end
             case Order.COPY:
-                self._send_state(result, now)
+                self._send_state(result)
         done.set()
         if result.entry == self._drained and self._node is None:
             self._begin(now)
@@ -244,16 +235,14 @@ class Replica:
         work = self._works.pop(result.entry, None)
         if entry.tentative:
             self.counts.tentative += sum(row.value.rows for row in rows)
-        elif result.entry > self._done:
-            segment = self._log.append(
-                Segment(entry.start, entry.end, rows), self._facts(result.entry)
+        elif result.entry > self._history.done:
+            segment = self._history.add(
+                Segment(entry.start, entry.end, rows), result.entry, self._consistent_from
             )
             rows = segment.rows
-            self._base, self._done = entry.end, result.entry
             self.counts.stable += sum(row.value.rows for row in rows)
             if self._node is None:
-                self._has_state = True
-                self._restored.append(segment)
+                self._history.recall(segment)
         if work is None or self._node is None:
             return
         self._do(self._node.finished(work, {self.stream: rows}, now), now)
@@ -261,83 +250,47 @@ class Replica:
             self._do(self._node.saved(work.stretch.stop, now), now)
 
     def _note_restart(self, entry: int) -> None:
-        """The base is empty now: let a restart find that in the log, whatever was logged since it
-        was asked for."""
-        self._base = self._query.journal.read(entry).end
-        if not self._base:
-            self._forget_state()
+        """The base is empty now, and goes on from where the entry says."""
+        boundary = self._query.journal.read(entry).end
+        if not boundary:
+            self._history.forget()
             return
+        consistent_from = self._consistent_from
         if self._node is None:
             # The life before has ended before it could say so.
-            size = self.settings.size
-            self._consistent_from = self._base + math.ceil(self.place.span / size) * size
-            self._has_state = True
-        self._log.append(Segment(self._base, self._base, ()), self._facts(entry))
-        self._done = entry
+            consistent_from = self.place.consistent_from(boundary, self.settings.size)
+        self._history.restart(boundary, entry, consistent_from)
 
-    def _facts(self, entry: int) -> dict[str, int]:
-        consistent_from = self._consistent_from
-        if self._node is not None:
-            consistent_from = self._node.consistent_from
-        return {"entry": entry, "consistent_from": consistent_from}
+    @property
+    def _consistent_from(self) -> int:
+        return (self._history if self._node is None else self._node).consistent_from
 
     # Beginning, again
 
-    def _read_log(self) -> None:
-        records = self._log.take()
-        if records and "unfinished" in records[-1].facts:
-            # The life before has ended while it took over what a peer had.
-            self._log.clear()
-            return
-        for record in records:
-            self._has_state = True
-            self._restored.append(record.segment)
-            self._base = record.segment.end
-            self._done = max(self._done, record.facts["entry"])
-            self._consistent_from = record.facts["consistent_from"]
-
     def _drain(self, now: int) -> None:
         """Let the query finish what an earlier life has left; a fork of that life goes."""
-        self._drained = self._submit(Entry(0, Order.DROP))
+        self._drained = self._query.submit(Entry(0, Order.DROP))
 
     def _begin(self, now: int) -> None:
         """The query is at the end of its journal: take part."""
-        self._node = Node(self.place, self.settings, now, lost=not self._has_state)
-        if not self._has_state:
-            self._submit(Entry(0, Order.RESTART))
+        history, size = self._history, self.settings.size
+        self._node = Node(self.place, self.settings, now, lost=not history.has_state)
+        if history.has_state:
+            lines = {self.stream: history.take_published(size)}
+            self._node.resume(history.base // size, history.consistent_from, lines, now)
         else:
-            lines = {self.stream: self._published()}
-            bucket = self._base // self.settings.size
-            self._node.resume(bucket, self._consistent_from, lines, now)
-        self._restored = []
+            self._query.submit(Entry(0, Order.RESTART))
         self.ready.set()
         self._do(self._node.wake(now), now)
-
-    def _forget_state(self) -> None:
-        self._has_state = False
-        self._restored = []
-        self._consistent_from = 0
-        self._log.clear()
-
-    def _published(self) -> list[Segment]:
-        """What of the log is right, bucket by bucket, up to where it has no hole."""
-        pieces: list[Segment] = []
-        for segment in self._restored:
-            if segment.end <= self._consistent_from:
-                continue
-            if pieces and segment.start > pieces[-1].end:
-                pieces.clear()
-            pieces += segment.after(self._consistent_from).by_bucket(self.settings.size)
-        return pieces
 
     def _start_over(self, now: int) -> None:
         """What comes next is kept nowhere any more: begin as one that has lost its state."""
         logger.warning("%s: starts over, for its inputs have gone on without it", self.name)
         self._works.clear()
         self._copies.clear()
-        self._log.clear()
-        self._submit(Entry(0, Order.DROP))
-        self._submit(Entry(0, Order.RESTART))
+        self._history.forget()
+        self._query.submit(Entry(0, Order.DROP))
+        self._query.submit(Entry(0, Order.RESTART))
         self._node = Node(self.place, self.settings, now, lost=True)
 
     def _install(self, bucket: int, state: bytes) -> None:
@@ -345,37 +298,32 @@ class Replica:
         node = self._node
         assert node is not None
         boundary = bucket * self.settings.size
-        entry = self._submit(Entry(0, Order.INSTALL, end=boundary, state=state))
-        self._log.clear()
-        for segment in list(node.lines[self.stream].segments.since(0)):
-            self._log.append(segment, {**self._facts(entry), "unfinished": 1})
-        self._log.append(Segment(boundary, boundary, ()), self._facts(entry))
-        self._done = entry
+        entry = self._query.submit(Entry(0, Order.INSTALL, end=boundary, state=state))
+        published = list(node.lines[self.stream].segments.since(0))
+        self._history.replace(published, boundary, entry, node.consistent_from)
 
-    def _send_state(self, result: Result, now: int) -> None:
+    def _send_state(self, result: Result) -> None:
         """The copy is of the base as it stands after all that was asked for before."""
         command = self._copies.pop(result.entry, None)
         node = self._node
         if command is None or node is None or node.is_lost:
             return
-        if node.gate.base * self.settings.size == self._base:
+        if node.gate.base * self.settings.size == self._history.base:
             reply = replace(node.offer(command.reply.number), state=result.state)
             self._neighbours.send(command.to, reply)
 
     # The server
 
     def opened(self, party: str, outbox: Outbox) -> None:
-        self._loop.post(lambda now: self._neighbours.callers.__setitem__(party, outbox))
+        self._loop.post(lambda now: self._neighbours.opened(party, outbox))
 
     def received(self, party: str, message: Message) -> None:
         self._take_message(party, message)
 
     def closed(self, party: str, outbox: Outbox) -> None:
         def leave(now: int) -> None:
-            if self._neighbours.callers.get(party) is outbox:
-                del self._neighbours.callers[party]
-                if self._node is not None:
-                    self._node.left(party)
+            if self._neighbours.closed(party, outbox) and self._node is not None:
+                self._node.left(party)
 
         self._loop.post(leave)
 
@@ -402,9 +350,7 @@ class Replica:
         )
 
     def act(self, name: str, body: bytes) -> bytes:
-        if name == "status":
-            return json.dumps(self.status()).encode()
-        raise InvalidArgumentError(f"action: there is no {name!r}; ask for 'status'")
+        return answer_action(name, self.status)
 
     def streams(self) -> Mapping[str, pa.Schema]:
         return {self.stream: self.schema}
@@ -421,9 +367,10 @@ class Replica:
             "ready": self.ready.is_set(),
             **self.counts.status(),
             "batch_seconds": (progress.get("durationMs") or {}).get("triggerExecution", 0) / 1000,
-            "log_bytes": self._log.size,
+            "log_bytes": self._history.size,
             "received_bytes": sum(link.received_bytes for link in links.values()),
             "links": {party: link.is_connected for party, link in links.items()},
             "callers": self._server.parties,
-            "refused": {k: v for k, v in self._server.counts.items() if k.startswith("refused")},
+            "refused": self._server.refused
+            + Counter(message=sum(link.refused for link in links.values())),
         }

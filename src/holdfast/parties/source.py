@@ -6,20 +6,20 @@ is published. A source that is started again publishes the very same, and then t
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from threading import Event
 from typing import Any
 
 import pyarrow as pa
 
 from holdfast.errors import InvalidArgumentError, StoreUnavailableError
+from holdfast.parties.actions import answer_action
 from holdfast.parties.arrivals import EventTimes, stamped
 from holdfast.parties.disk_log import DiskLog
 from holdfast.parties.loop import Clock, Loop
 from holdfast.parties.neighbours import Neighbours
-from holdfast.parties.places import retention_of, security_of
+from holdfast.parties.places import identities_of, retention_of, security_of
+from holdfast.parties.purpose import check_purpose, source_purpose
 from holdfast.parties.tickets import LogTicket, read_log
 from holdfast.protocol.messages import Message, Send
 from holdfast.protocol.source import Log, Persist, Source
@@ -56,6 +56,7 @@ class SourceParty:
         self.rows = 0
         self.folder: Path = topology.state_folder / name
         self._size = int(topology.bucket)
+        check_purpose(self.folder, source_purpose(topology, name))
         self._log = DiskLog(self.folder / "log", durable=True)
         self._arrived = DiskLog(self.folder / "arrived", durable=True)
         """What was taken in and is not in the log."""
@@ -85,7 +86,9 @@ class SourceParty:
         address = parties[name].address
         assert address is not None
         self._neighbours = Neighbours(name, {}, None, self.received, heartbeat=1.0)
-        self._server = LogServer(address, security_of(topology), self)
+        self._server = LogServer(
+            address, security_of(topology), self, identities=identities_of(topology)
+        )
         self._loop.start()
 
     def _recover(self) -> None:
@@ -224,12 +227,7 @@ class SourceParty:
 
     @property
     def failure(self) -> str | None:
-        error = self._loop.failure
-        return None if error is None else f"{type(error).__name__}: {error}"
-
-    @property
-    def ended(self) -> Event:
-        return self._loop.ended
+        return self._loop.failure
 
     @property
     def address(self) -> Any:
@@ -244,15 +242,14 @@ class SourceParty:
     # The server
 
     def opened(self, party: str, outbox: Outbox) -> None:
-        self._loop.post(lambda now: self._neighbours.callers.__setitem__(party, outbox))
+        self._loop.post(lambda now: self._neighbours.opened(party, outbox))
 
     def received(self, party: str, message: Message) -> None:
         self._loop.post(lambda now: self._receive(party, message))
 
     def closed(self, party: str, outbox: Outbox) -> None:
         def leave(now: int) -> None:
-            if self._neighbours.callers.get(party) is outbox:
-                del self._neighbours.callers[party]
+            if self._neighbours.closed(party, outbox):
                 self._source.line.leave(party)
 
         self._loop.post(leave)
@@ -270,9 +267,7 @@ class SourceParty:
         return b"logged"
 
     def act(self, name: str, body: bytes) -> bytes:
-        if name == "status":
-            return json.dumps(self.status()).encode()
-        raise InvalidArgumentError(f"action: there is no {name!r}; ask for 'status'")
+        return answer_action(name, self.status)
 
     def streams(self) -> Mapping[str, pa.Schema]:
         return {self.name: self.brought}
@@ -293,5 +288,5 @@ class SourceParty:
             "log_bytes": self._log.size,
             "full": line.is_full,
             "callers": self._server.parties,
-            "refused": {k: v for k, v in self._server.counts.items() if k.startswith("refused")},
+            "refused": self._server.refused,
         }

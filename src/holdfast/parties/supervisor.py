@@ -20,7 +20,9 @@ from typing import Any, Self
 
 from holdfast.errors import HoldfastError, InvalidArgumentError
 from holdfast.parties.places import security_of
-from holdfast.topology import Party, Topology
+from holdfast.parties.whole_files import write_whole
+from holdfast.prometheus import LOOPBACK
+from holdfast.topology import Party, PartyKind, Topology
 from holdfast.wire.client import act
 
 __all__ = ["Keeper", "Supervisor"]
@@ -106,6 +108,9 @@ class Supervisor:
     """The hosts whose parties to run; all if none is given."""
     options: Sequence[str] = ()
     """What `holdfast node` is given for replicas."""
+    metrics: int | None = None
+    """The port of the first party's figures for Prometheus; each has the next one, whether it runs
+    here or not."""
     keepers: dict[str, Keeper] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -117,6 +122,7 @@ class Supervisor:
                 f"--only: nothing runs on {', '.join(sorted(unknown))}; the topology has "
                 f"{', '.join(sorted({party.host for party in parties.values()}))}"
             )
+        ports = _ports(parties, self.metrics)
         logs = self.topology.state_folder / "logs"
         logs.mkdir(parents=True, exist_ok=True)
         self._security = security_of(self.topology)
@@ -124,9 +130,21 @@ class Supervisor:
             if hosts and party.host not in hosts:
                 continue
             command = [sys.executable, "-m", "holdfast", "node", str(self.file), name]
-            if "/" in name:
+            if party.kind is PartyKind.REPLICA:
                 command += self.options
+            if name in ports:
+                command += ["--metrics", str(ports[name])]
             self.keepers[name] = Keeper(party, command, logs / f"{name.replace('/', '-')}.log")
+        if ports:
+            self._write_targets([ports[name] for name in self.keepers])
+
+    def _write_targets(self, ports: Iterable[int]) -> None:
+        """For the `file_sd_configs` of Prometheus."""
+        found = {
+            "targets": [f"{LOOPBACK}:{port}" for port in ports],
+            "labels": {"topology": self.topology.name},
+        }
+        write_whole(self.topology.state_folder / "metrics.json", json.dumps([found]).encode())
 
     def look(self) -> None:
         """Start what is to be started, and ask all how they are."""
@@ -160,3 +178,15 @@ class Supervisor:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _ports(names: Iterable[str], first: int | None) -> dict[str, int]:
+    if first is None:
+        return {}
+    ports = {name: first + at for at, name in enumerate(names)}
+    if first < 1 or max(ports.values()) > 65535:
+        raise InvalidArgumentError(
+            f"--metrics: {len(ports)} parties have no ports from {first} on; give one from 1 to "
+            f"{65536 - len(ports)}"
+        )
+    return ports

@@ -494,9 +494,7 @@ class Node:
             self.working = None
         self.gate.jump(bucket, now)
         boundary = bucket * self.gate.size
-        self.consistent_from = (
-            boundary + math.ceil(self.place.span / self.gate.size) * self.gate.size
-        )
+        self.consistent_from = self.place.consistent_from(boundary, self.gate.size)
         for line in self.lines.values():
             line.skip(self.consistent_from)
         self._jump_inputs(boundary, now)

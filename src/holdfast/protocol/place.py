@@ -59,3 +59,8 @@ class Place:
     """How far back the state of the stage depends on its input; infinite if for ever."""
     start: int = 0
     """Where the streams begin: a multiple of the size of a bucket."""
+
+    def consistent_from(self, boundary: int, size: int) -> int:
+        """From where on the output is right if the state is empty at this boundary, in buckets of
+        this size."""
+        return boundary + math.ceil(self.span / size) * size

@@ -53,6 +53,8 @@ class _Source:
     subscription: Subscription | None = None
     is_full: bool = False
     """Whether more was sent than there was room for; it is to be read again."""
+    silence: range = range(0)
+    """A long stretch of buckets that are empty, as it says."""
 
 
 @dataclass(slots=True)
@@ -83,15 +85,18 @@ class VoteIntake:
         size: int,
         grace: int,
         enough: int = 1,
+        silent: int = 1,
     ) -> None:
         """`size`: of the stream's buckets. `grace`: a heartbeat sent so much later than a
         subscription does not overtake it. `enough`: so many replicas have to keep a bucket for the
-        gate to release it."""
+        gate to release it. `silent`: so many have to say that nothing is in a long stretch of
+        buckets for it to be skipped."""
         self.stream = stream
         self.gate = make(0)
         self.size = size
         self.grace = grace
         self.enough = enough
+        self.silent = silent
         self.position = 0
         self.caught_up: set[str] = set()
         self.is_paused = False
@@ -203,6 +208,7 @@ class VoteIntake:
                 released, asked = self._take_copy(replica, item)
                 news += released
                 sends += asked
+        news += self._skip_silence()
         if news or sends or isinstance(self.gate, Sample):
             sends += self.read_on(dict.fromkeys(self._sources, State.STABLE), {}, now)
         return news, sends
@@ -216,6 +222,8 @@ class VoteIntake:
                 continue
             segment = item.segment.after(min(source.bucket * self.size, item.segment.end))
             limit = min(segment.end, segment.start + MANY * self.size)
+            if limit < segment.end and not segment.rows:
+                source.silence = range(source.bucket, segment.end // self.size)
             for start in range(segment.start, limit, self.size):
                 end = min(start + self.size, segment.end)
                 rows = tuple(row for row in segment.rows if start <= row.stime < end)
@@ -224,6 +232,21 @@ class VoteIntake:
                     break
             # The rest is asked for again.
             source.is_full |= limit < segment.end
+
+    def _skip_silence(self) -> list[Item]:
+        """Let a long silence through at once, if enough replicas agree on it."""
+        now = self.position // self.size
+        ends = sorted(
+            (each.silence.stop for each in self._sources.values() if now in each.silence),
+            reverse=True,
+        )
+        if len(ends) < self.silent or ends[self.silent - 1] - now <= MANY:
+            return []
+        start, until = self.position, ends[self.silent - 1]
+        self.jump(until * self.size)
+        for source in self._sources.values():
+            source.bucket = max(source.bucket, until)
+        return [Stable(Segment(start, self.position, ()))]
 
     def _take_copy(self, replica: str, item: Stable | Again) -> tuple[list[Item], list[Send]]:
         segment = item.segment

@@ -19,9 +19,15 @@ EVERY: Final = 5
 def vote_intake(policy: str, stream: str, replicas: tuple[str, ...]) -> VoteIntake:
     """The intake of a stream under this policy."""
     grace = HEARTBEAT * (MISSED + 2)
-    enough = len(replicas) - FAULTY if policy in ("vote", "vote-latest") else 1
+    agreed = len(replicas) - FAULTY
     return VoteIntake(
-        stream, partial(_gate, policy, replicas), replicas, size=SIZE, grace=grace, enough=enough
+        stream,
+        partial(_gate, policy, replicas),
+        replicas,
+        size=SIZE,
+        grace=grace,
+        enough=agreed if policy in ("vote", "vote-latest") else 1,
+        silent=agreed if policy in ("vote", "vote-latest", "sample") else 1,
     )
 
 

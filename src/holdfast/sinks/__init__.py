@@ -3,7 +3,6 @@
 `open_sink` makes the driver of one; it reads with a `holdfast.parties.reader.Reader`.
 """
 
-from holdfast.sinks.drivers import Driver
 from holdfast.sinks.opening import open_sink, reader_of
 
-__all__ = ["Driver", "open_sink", "reader_of"]
+__all__ = ["open_sink", "reader_of"]

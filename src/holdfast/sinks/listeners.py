@@ -13,7 +13,7 @@ from rich.console import Console
 
 from holdfast.errors import StoreCorruptError
 from holdfast.parties.reader import Told
-from holdfast.sinks.safely import write_whole
+from holdfast.parties.whole_files import write_whole
 from holdfast.tail.lines import Lines
 from holdfast.tuples import Kind
 

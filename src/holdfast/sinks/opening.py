@@ -8,9 +8,10 @@ from typing import Any
 
 from rich.console import Console as Screen
 
+from holdfast.parties.driver import Driver
 from holdfast.parties.reader import Reader
-from holdfast.sinks.drivers import Driver, Listener, MakeReader, Outlet, Store, listen, store_in
 from holdfast.sinks.listeners import CallbackListener, ConsoleListener, Note
+from holdfast.sinks.outlets import Listener, MakeReader, Outlet, Store, listen, store_in
 from holdfast.tail.reading import open_reader
 from holdfast.topology import Callback, Console, Delta, Parquet, SqlTable, Topology
 
@@ -24,7 +25,7 @@ def open_sink(
     *,
     routes: Mapping[str, str] | None = None,
     console: Screen | None = None,
-) -> Driver:
+) -> Driver[Outlet]:
     """What takes a stream to the outside: `start` it, `stop` it. `make_reader`: if the stream is
     to be read otherwise than as the topology says. `routes`: addresses of parties that are reached
     elsewhere. `console`: where a console sink prints."""
@@ -32,9 +33,9 @@ def open_sink(
     output = sink.sink
     outlet = Outlet(name, make_reader or partial(reader_of, topology, name, routes=routes))
     if isinstance(output, Parquet | Delta | SqlTable):
-        return Driver(outlet, partial(store_in, _store(topology, name)))
+        return Driver("sink", name, outlet, partial(store_in, _store(topology, name)))
     opener = _listener(topology, name, console)
-    return Driver(outlet, partial(listen, opener, sink.tentative))
+    return Driver("sink", name, outlet, partial(listen, opener, sink.tentative))
 
 
 def reader_of(

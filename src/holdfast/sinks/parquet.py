@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from holdfast.errors import StoreCorruptError
-from holdfast.sinks.safely import publish, write_whole
+from holdfast.parties.whole_files import publish, write_whole
 from holdfast.tuples import STIME
 
 __all__ = ["ParquetStore"]

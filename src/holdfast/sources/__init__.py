@@ -4,7 +4,6 @@
 """
 
 from holdfast.sources.columns import arrow_schema
-from holdfast.sources.drivers import Driver
 from holdfast.sources.opening import open_source
 
-__all__ = ["Driver", "arrow_schema", "open_source"]
+__all__ = ["arrow_schema", "open_source"]

@@ -18,7 +18,7 @@ import pyarrow.json
 import pyarrow.parquet
 
 from holdfast.errors import InvalidArgumentError
-from holdfast.sources.drivers import Inlet
+from holdfast.sources.inlets import Inlet
 from holdfast.sources.texts import as_read, parsed
 
 __all__ = ["FilesBringer"]

@@ -20,8 +20,8 @@ import pyarrow as pa
 import pyarrow.json
 
 from holdfast.errors import InvalidArgumentError
-from holdfast.sources.drivers import Inlet
 from holdfast.sources.extras import require
+from holdfast.sources.inlets import Inlet
 from holdfast.sources.texts import as_read, parsed
 from holdfast.topology import Mqtt, parse_address
 

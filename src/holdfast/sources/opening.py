@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from holdfast.parties.driver import Driver
 from holdfast.sources.columns import arrow_schema
-from holdfast.sources.drivers import Bringer, Driver, Inlet, Party
+from holdfast.sources.inlets import Bringer, Inlet, Party
 from holdfast.topology import Files, Mqtt, Push, Rate, Sensors, Topology
 
 __all__ = ["open_source"]
 
 
-def open_source(topology: Topology, name: str, party: Party) -> Driver:
+def open_source(topology: Topology, name: str, party: Party) -> Driver[Inlet]:
     """What brings the rows of a stream to its party: `start` it, `stop` it."""
-    return Driver(name, party, _bringer(topology, name))
+    return Driver("source", name, Inlet(party), _bringer(topology, name).bring)
 
 
 def _bringer(topology: Topology, name: str) -> Bringer:

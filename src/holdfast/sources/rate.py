@@ -12,7 +12,8 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from holdfast.errors import StoreUnavailableError
-from holdfast.sources.drivers import Inlet, StoppedError
+from holdfast.parties.driver import StoppedError
+from holdfast.sources.inlets import Inlet
 from holdfast.spark.sessions import local_session
 
 __all__ = ["RateBringer"]

@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pyarrow as pa
 
-from holdfast.sources.drivers import Inlet
+from holdfast.sources.inlets import Inlet
 
 __all__ = ["SensorsBringer", "readings"]
 

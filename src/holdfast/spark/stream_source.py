@@ -19,10 +19,10 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructField, StructType, TimestampType
 
 from holdfast.errors import InvalidArgumentError
-from holdfast.parties.places import security_of
+from holdfast.parties.places import addresses_of, security_of
 from holdfast.parties.tickets import LogTicket
 from holdfast.sources import arrow_schema
-from holdfast.tail.reading import addresses_of, statuses
+from holdfast.tail.reading import statuses
 from holdfast.topology import Topology
 from holdfast.tuples import STIME
 from holdfast.wire import LogClient, RefusedError, Security, UnreachableError, WireError
@@ -80,7 +80,7 @@ class HoldfastReader(DataSourceStreamReader):
         self.stream = stream
         self.start = start
         self.size = int(topology.bucket)
-        self.addresses = addresses_of(topology, stream)
+        self.addresses = addresses_of(topology, topology.publishers(stream))
         self.security = security_of(topology)
         self.arrow = to_arrow_schema(schema, timezone="UTC")
 
@@ -131,7 +131,7 @@ def _fetch(ticket: LogTicket, addresses: Mapping[str, str], security: Security |
 def _schema_of_stage(topology: Topology, stream: str) -> pa.Schema:
     said = []
     security = security_of(topology)
-    for name, address in addresses_of(topology, stream).items():
+    for name, address in addresses_of(topology, topology.publishers(stream)).items():
         try:
             with LogClient(address, security, timeout=PATIENCE) as client:
                 return client.streams()[stream]

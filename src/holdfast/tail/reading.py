@@ -15,12 +15,12 @@ from typing import Any
 from uuid import uuid4
 
 from holdfast.errors import InvalidArgumentError
-from holdfast.parties.places import security_of
+from holdfast.parties.places import addresses_of, security_of
 from holdfast.parties.reader import Reader
 from holdfast.topology import Topology
 from holdfast.wire import Security, UnreachableError, WireError, act
 
-__all__ = ["addresses_of", "newest_boundary", "open_reader", "read_stream", "statuses"]
+__all__ = ["newest_boundary", "open_reader", "read_stream", "statuses"]
 
 PATIENCE = 3.0
 """Seconds for a publisher to say how it is."""
@@ -80,7 +80,7 @@ def open_reader(
         pulse = {"heartbeat": int(stage.heartbeat), "missed": stage.missed}
     return Reader(
         stream,
-        addresses_of(topology, stream, routes),
+        addresses_of(topology, topology.publishers(stream), routes),
         me=me,
         security=security_of(topology),
         tentative=tentative,
@@ -91,23 +91,12 @@ def open_reader(
     )
 
 
-def addresses_of(
-    topology: Topology, stream: str, routes: Mapping[str, str] | None = None
-) -> dict[str, str]:
-    """Those who publish a stream, and where."""
-    parties = topology.parties()
-    found = {
-        name: (routes or {}).get(name) or parties[name].address
-        for name in topology.publishers(stream)
-    }
-    return {name: address for name, address in found.items() if address is not None}
-
-
 def newest_boundary(
     topology: Topology, stream: str, routes: Mapping[str, str] | None = None
 ) -> int:
     """Up to where the stream is final, as far as anybody who publishes it knows."""
-    told = statuses(stream, addresses_of(topology, stream, routes), security_of(topology))
+    addresses = addresses_of(topology, topology.publishers(stream), routes)
+    told = statuses(stream, addresses, security_of(topology))
     return max(int(status["boundary"]) for status in told.values())
 
 

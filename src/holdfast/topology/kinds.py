@@ -17,7 +17,7 @@ from holdfast.topology.aggregation import read_aggregate, write_aggregate
 from holdfast.topology.columns import Column, check_column, read_columns, read_schema
 from holdfast.topology.expressions import read_expression, read_query
 from holdfast.topology.problems import did_you_mean, show
-from holdfast.topology.settings import Kind, Refused, is_not
+from holdfast.topology.settings import Inline, Kind, Refused, Setting, is_not, optional
 from holdfast.topology.spans import Span
 
 __all__ = [
@@ -42,7 +42,9 @@ __all__ = [
     "VARIABLE",
     "Interval",
     "choice",
+    "inline",
     "interval",
+    "retention",
     "whole",
 ]
 
@@ -148,6 +150,31 @@ def choice(*options: str) -> Kind[str, str]:
         return value
 
     return Kind(what, read)
+
+
+def inline(what: str, tables: Mapping[str, type[Item]]) -> Kind[Item, Item]:
+    """One of several tables, each named by a word, whose fields stand beside that word."""
+    words = ", ".join(tables)
+
+    def read(value: Any) -> Item:
+        if type(value) not in tables.values():
+            raise Refused.because(
+                f"{show(value)} is no {what}{did_you_mean(value, tables)}", f"give one of {words}"
+            )
+        return value
+
+    return Kind(f"one of {words}", read, shape=Inline(tables))
+
+
+def retention() -> Setting[Interval | None, Span | None]:
+    """The field of whoever has a log."""
+    return optional(
+        interval(),
+        "How much of its log is kept for readers that have not acknowledged it; more than the "
+        "`max_delay` and the windows downstream together.",
+        example='"10m"',
+        default="all of it",
+    )
 
 
 def _listed(

@@ -146,7 +146,6 @@ from holdfast.topology import (
     Where,
     Window,
 )
-from holdfast.tuples import STIME
 
 topology = Topology(
     name="fleet",
@@ -193,20 +192,20 @@ def _page() -> Iterator[str]:
     yield from _table("At the top", Topology, "##")
     yield from _table("`[security]`", Security, "##")
     yield from _table("`[streams.NAME]`", Stream, "##")
-    for word, kind in SOURCES.items():
-        yield from _table(f'`source = "{word}"`', kind, "###")
+    for word, source in SOURCES.items():
+        yield from _table(f'`source = "{word}"`', source, "###")
     yield from _table("`[stages.NAME]`", Stage, "##")
     yield from _listed("Policies", "policy", {f"`{word}`": doc for word, doc in POLICIES.items()})
     yield from _table("A replica", Replica, "###")
     yield _STEPS
-    for word, kind in STEPS.flat.items():
-        yield from _table(f"`{{ {word} = ... }}`", kind, "####")
-    for word, kind in STEPS.nested.items():
-        yield from _table(f"`{{ {word} = {{ ... }} }}`", kind, "####")
+    for word, step in STEPS.flat.items():
+        yield from _table(f"`{{ {word} = ... }}`", step, "####")
+    for word, step in STEPS.nested.items():
+        yield from _table(f"`{{ {word} = {{ ... }} }}`", step, "####")
     yield from _listed("Aggregates", "aggregate", _aggregates())
     yield from _table("`[sinks.NAME]`", Sink, "##")
-    for word, kind in SINKS.items():
-        yield from _table(f'`sink = "{word}"`', kind, "###")
+    for word, sink in SINKS.items():
+        yield from _table(f'`sink = "{word}"`', sink, "###")
     yield _VALUES
     yield f"- **Types of columns** are {', '.join(f'`{name}`' for name in TYPES)}."
     yield f"- **`{STIME}`** is a column of every stream, the event time. No other has that name."

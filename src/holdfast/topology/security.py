@@ -31,5 +31,8 @@ class Security:
         TEXT, "A file with the certificate of the CA that signs them, as PEM.", example='"ca.pem"'
     )
     mutual: Setting[bool, bool] = setting(
-        FLAG, "Whether clients must show a certificate too.", example="true", default=False
+        FLAG,
+        "Whether clients must show a certificate too, and parties one of their own host.",
+        example="true",
+        default=False,
     )

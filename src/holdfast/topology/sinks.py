@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Final
 
-from holdfast.topology.kinds import COLUMNS, FLAG, FUNCTION, HOST, NAME, TEXT, URL
-from holdfast.topology.problems import did_you_mean, show
-from holdfast.topology.settings import Inline, Kind, Refused, Setting, optional, setting, table
+from holdfast.topology.kinds import COLUMNS, FLAG, FUNCTION, HOST, NAME, TEXT, URL, inline
+from holdfast.topology.settings import Setting, optional, setting, table
 
 __all__ = ["SINKS", "Callback", "Console", "Delta", "Output", "Parquet", "Sink", "SqlTable"]
 
@@ -60,22 +59,13 @@ class Callback:
 
 Output = Parquet | Delta | SqlTable | Console | Callback
 
-SINKS: Final[Mapping[str, type]] = {
+SINKS: Final[Mapping[str, type[Output]]] = {
     "parquet": Parquet,
     "delta": Delta,
     "sql": SqlTable,
     "console": Console,
     "callback": Callback,
 }
-
-
-def _read_output(value: Any) -> Output:
-    if not isinstance(value, Output):
-        raise Refused.because(
-            f"{show(value)} is no sink{did_you_mean(value, SINKS)}",
-            f"give one of {', '.join(SINKS)}",
-        )
-    return value
 
 
 @table
@@ -86,9 +76,7 @@ class Sink:
         NAME, "The stream or stage whose rows it takes.", example='"clean"'
     )
     sink: Setting[Output, Output] = setting(
-        Kind[Output, Output](f"one of {', '.join(SINKS)}", _read_output, shape=Inline(SINKS)),
-        "Where it takes them.",
-        example='"parquet"',
+        inline("sink", SINKS), "Where it takes them.", example='"parquet"'
     )
     tentative: Setting[bool, bool] = setting(
         FLAG,

@@ -23,6 +23,7 @@ from holdfast.topology.kinds import (
     Interval,
     choice,
     interval,
+    retention,
     whole,
 )
 from holdfast.topology.settings import (
@@ -238,13 +239,7 @@ class Stage:
     shards: Setting[int, int] = setting(
         whole(1), "Into how many parts its keys are divided.", example="8", default=2
     )
-    retain: Setting[Interval | None, Span | None] = optional(
-        interval(),
-        "How much of its log is kept for readers that have not acknowledged it; more than the "
-        "`max_delay` and the windows downstream together.",
-        example='"10m"',
-        default="all of it",
-    )
+    retain: Setting[Interval | None, Span | None] = retention()
     heartbeat: Setting[Interval, Span] = setting(
         interval("1ms"),
         "How often it asks those before it whether they are there.",

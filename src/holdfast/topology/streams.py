@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 from holdfast.topology.columns import Column
 from holdfast.topology.kinds import (
@@ -18,11 +18,12 @@ from holdfast.topology.kinds import (
     VARIABLE,
     Interval,
     choice,
+    inline,
     interval,
+    retention,
     whole,
 )
-from holdfast.topology.problems import did_you_mean, show
-from holdfast.topology.settings import Inline, Kind, Refused, Setting, optional, setting, table
+from holdfast.topology.settings import Setting, optional, setting, table
 from holdfast.topology.spans import Span
 
 __all__ = ["SOURCES", "Files", "Mqtt", "Push", "Rate", "Sensors", "Source", "Stream"]
@@ -117,7 +118,7 @@ class Mqtt:
 
 Source = Push | Files | Rate | Sensors | Mqtt
 
-SOURCES: Final[Mapping[str, type]] = {
+SOURCES: Final[Mapping[str, type[Source]]] = {
     "files": Files,
     "rate": Rate,
     "sensors": Sensors,
@@ -126,24 +127,13 @@ SOURCES: Final[Mapping[str, type]] = {
 }
 
 
-def _read_source(value: Any) -> Source:
-    if not isinstance(value, Source):
-        raise Refused.because(
-            f"{show(value)} is no source{did_you_mean(value, SOURCES)}",
-            f"give one of {', '.join(SOURCES)}",
-        )
-    return value
-
-
 @table
 class Stream:
     """A stream that comes from outside. Its log is written before anybody sees a row, and served
     at its address."""
 
     source: Setting[Source, Source] = setting(
-        Kind[Source, Source](f"one of {', '.join(SOURCES)}", _read_source, shape=Inline(SOURCES)),
-        "Where its rows come from.",
-        example='"push"',
+        inline("source", SOURCES), "Where its rows come from.", example='"push"'
     )
     address: Setting[str, str] = setting(
         ADDRESS, "Where its log is served.", example='"127.0.0.1:7001"'
@@ -166,10 +156,4 @@ class Stream:
         example='"2s"',
         default=Span(0),
     )
-    retain: Setting[Interval | None, Span | None] = optional(
-        interval(),
-        "How much of its log is kept for readers that have not acknowledged it; more than the "
-        "`max_delay` and the windows downstream together.",
-        example='"10m"',
-        default="all of it",
-    )
+    retain: Setting[Interval | None, Span | None] = retention()

@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.topology.settings import ByName, Inline, One, Steps, settings_of
+from holdfast.topology.stages import STEPS, Step
 
 if TYPE_CHECKING:
     from holdfast.topology.topology import Topology
 
-__all__ = ["write_topology", "write_value"]
+__all__ = ["word_of", "write_step", "write_topology", "write_value"]
 
 _BARE_KEY: Final = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
 _ESCAPES: Final = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
@@ -45,6 +46,16 @@ def write_value(value: Any) -> str:
             return repr(value)
 
 
+def write_step(step: Step) -> str:
+    """A step of a stage in TOML."""
+    return write_value(_step(step, STEPS))
+
+
+def word_of(table: Any, tables: Mapping[str, type]) -> str:
+    """The word by which a table is chosen."""
+    return next(word for word, each in tables.items() if each is type(table))
+
+
 def _table(name: str, table: Any) -> str:
     return "\n".join([f"[{name}]", *_assignments(_values(table))])
 
@@ -70,7 +81,7 @@ def _values(table: Any) -> dict[str, Any]:
             case One() | ByName():
                 continue
             case Inline(tables):
-                values[name] = next(word for word, each in tables.items() if each is type(value))
+                values[name] = word_of(value, tables)
                 values |= _values(value)
             case Steps() as steps:
                 values[name] = [_step(step, steps) for step in value]

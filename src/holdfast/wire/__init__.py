@@ -9,15 +9,18 @@ from holdfast.wire.chunks import Chunk
 from holdfast.wire.client import LogClient, act, fetch
 from holdfast.wire.codec import decode, encode
 from holdfast.wire.errors import RefusedError, UnreachableError, WireError
+from holdfast.wire.identities import Identities
 from holdfast.wire.links import Link
 from holdfast.wire.outbox import Outbox
 from holdfast.wire.security import OPEN, Security, check_address
-from holdfast.wire.server import LogServer, Service
+from holdfast.wire.server import LogServer
+from holdfast.wire.service import Service
 
 __all__ = [
     "OPEN",
     "Address",
     "Chunk",
+    "Identities",
     "Link",
     "LogClient",
     "LogServer",

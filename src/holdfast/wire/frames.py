@@ -13,8 +13,10 @@ import msgspec
 
 from holdfast.wire.errors import WireError
 
-__all__ = ["BEAT", "FRAME", "Assembly", "Hello", "frames_of"]
+__all__ = ["BEAT", "FRAME", "LINK", "Assembly", "Hello", "frames_of"]
 
+LINK = b"holdfast link"
+"""The command by which a DoExchange is a link."""
 FRAME = 256 << 10
 """Bytes of content in one frame at most."""
 

@@ -18,16 +18,15 @@ import pyarrow.flight as fl
 
 from holdfast.protocol.messages import Message
 from holdfast.wire.addresses import Address, hang_up_client
-from holdfast.wire.client import act, connect, explain, fetch
+from holdfast.wire.client import connect, explain
 from holdfast.wire.codec import MAX_MESSAGE, decode
 from holdfast.wire.errors import WireError
-from holdfast.wire.frames import Assembly, Hello
+from holdfast.wire.frames import LINK, Assembly, Hello
 from holdfast.wire.outbox import Outbox
 from holdfast.wire.pulse import LOOKS, Pulse, check_times
 from holdfast.wire.security import OPEN, Security, check_address
-from holdfast.wire.server import LINK
 
-__all__ = ["Link", "act", "fetch"]
+__all__ = ["Link"]
 
 PAUSES = (0.0, 0.05, 0.1, 0.2, 0.4)
 """Seconds before the next attempt, by how many have failed in a row; the last one for all more."""
@@ -228,7 +227,11 @@ class _Connection:
         except StopIteration:
             self._trouble = self._trouble or "the other side has ended it"
         except _BROKEN as error:
-            said = error if isinstance(error, WireError) else explain(link.address, error)
+            said = error
+            if isinstance(error, WireError):
+                link.refused += 1
+            else:
+                said = explain(link.address, error)
             self._trouble = self._trouble or str(said)
         finally:
             self._ended.set()

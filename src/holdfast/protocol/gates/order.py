@@ -220,16 +220,9 @@ class Order:
         rows."""
         if self.base >= self._complete:
             return None
-        with_rows = self._with_rows(self.base, self._complete, self._rows)
+        with_rows = _with_rows(self.base, self._complete, *self._rows.values())
         stop = with_rows[most] if len(with_rows) > most else self._complete
         return self._release(self.base, stop)
-
-    def _with_rows(
-        self, first: int, stop: int, *kinds: Mapping[str, Mapping[int, Any]]
-    ) -> list[int]:
-        """The buckets from `first` to `stop` that have rows."""
-        held = (buckets for kind in kinds for buckets in kind.values())
-        return sorted({number for some in held for number in some if first <= number < stop})
 
     def due(self, correcting: bool, *, hopeful: bool = True) -> float:
         """When the next preview is to be made, if nothing changes before.
@@ -286,7 +279,8 @@ class Order:
 
         first, newest = self.fork, max(self.newest, self.fork + 1)
         stop = first
-        for number in [*self._with_rows(first, newest, self._rows, self._previews), newest]:
+        with_rows = _with_rows(first, newest, *self._rows.values(), *self._previews.values())
+        for number in [*with_rows, newest]:
             # Of buckets without rows between two that have some, later ones are due later.
             stop += bisect_left(range(stop, number), True, key=is_later)
             if stop < number or number == newest or not most or is_later(number):
@@ -298,12 +292,10 @@ class Order:
         rows: dict[str, Sequence[Row]] = {}
         for stream in self.streams:
             found: list[Row] = []
-            for number in self._with_rows(first, stop, {stream: self._rows[stream]}):
+            for number in _with_rows(first, stop, self._rows[stream]):
                 found += self._rows[stream][number]
             stable, previews = self._stable[stream], self._previews[stream]
-            for number in self._with_rows(
-                max(first, stable // self.size), stop, {stream: previews}
-            ):
+            for number in _with_rows(max(first, stable // self.size), stop, previews):
                 found += (row for row in previews[number] if row.stime >= stable)
             rows[stream] = sorted(found, key=self._order)
         return Stretch(first, stop, first * self.size, stop * self.size, rows)
@@ -350,3 +342,8 @@ class Order:
             self._stable[stream] = max(self._stable[stream], number * self.size)
         self._complete = max(self._frontier(), self.base)
         self._advanced = now
+
+
+def _with_rows(first: int, stop: int, *held: Iterable[int]) -> list[int]:
+    """The buckets from `first` to `stop` for which any of these holds rows."""
+    return sorted({number for some in held for number in some if first <= number < stop})

@@ -52,6 +52,8 @@ class Compiled:
 
     gate: StructType
     """What its gate source gives."""
+    inputs: tuple[StructType, ...]
+    """What its inputs look like."""
     columns: tuple[tuple[str, ...], ...]
     """For each input, the columns of it that its chunks fill."""
     published: StructType
@@ -110,6 +112,7 @@ def _compile(
     result = walk.through(spark.createDataFrame([], gate))
     return Compiled(
         gate,
+        tuple(inputs),
         columns,
         _stream(result.schema.fields[len(HIDDEN) + 1 :]),
         walk.stateful,

@@ -15,8 +15,9 @@ import pytest
 from rich.console import Console as Screen
 
 from holdfast.errors import InvalidArgumentError
+from holdfast.parties.driver import Driver
 from holdfast.parties.reader import Reader
-from holdfast.sinks import Driver, drivers, open_sink
+from holdfast.sinks import open_sink, outlets
 from holdfast.topology import Callback, Console, Parquet, Sink, Topology
 from holdfast.tuples import Kind
 from tests.sources.publisher import Publisher
@@ -26,9 +27,9 @@ from tests.wire.parties import threads
 
 @pytest.fixture(autouse=True)
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(drivers, "WAITING", 0.05)
-    monkeypatch.setattr(drivers, "SILENCE", 0.2)
-    monkeypatch.setattr(drivers, "LOOK", 0.02)
+    monkeypatch.setattr(outlets, "WAITING", 0.05)
+    monkeypatch.setattr(outlets, "SILENCE", 0.2)
+    monkeypatch.setattr(outlets, "LOOK", 0.02)
 
 
 def with_sink(folder: Path, output: Any, **settings: Any) -> Topology:
@@ -43,7 +44,7 @@ def publishing(topology: Topology, **settings: Any) -> Iterator[Publisher]:
 
 
 @contextmanager
-def running(topology: Topology, **settings: Any) -> Iterator[Driver]:
+def running(topology: Topology, **settings: Any) -> Iterator[Driver[Any]]:
     before = set(threads())
     driver = open_sink(topology, "sink", **settings)
     driver.start()
@@ -90,7 +91,7 @@ def test_a_sink_goes_on_where_it_was(tmp_path: Path) -> None:
 def test_what_was_read_is_stored_when_a_sink_is_stopped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(drivers, "WAITING", 1000)
+    monkeypatch.setattr(outlets, "WAITING", 1000)
     topology = with_sink(tmp_path, Parquet(path="out"))
     heard: list[int] = []
     told = Reader.next
@@ -110,8 +111,8 @@ def test_what_was_read_is_stored_when_a_sink_is_stopped(
 
 
 def test_many_rows_are_stored_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(drivers, "WAITING", 1000)
-    monkeypatch.setattr(drivers, "AT_ONCE", 50)
+    monkeypatch.setattr(outlets, "WAITING", 1000)
+    monkeypatch.setattr(outlets, "AT_ONCE", 50)
     topology = with_sink(tmp_path, Parquet(path="out"))
     with publishing(topology) as publisher, running(topology) as driver:
         for start in range(20):

@@ -6,11 +6,10 @@ import os
 import re
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
 
 import pyspark
 
-from soak.jobs.processes import Family, Member, spark_environment, wait_until
+from harness.processes import Family, Member, spark_environment, wait_until
 
 SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
 DEADLINE = 100.0
@@ -46,12 +45,7 @@ class Cluster:
             self._stack = stack.pop_all()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stack.close()
 
     def _start(self, name: str, log: str, *arguments: str) -> Family:

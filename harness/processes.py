@@ -74,6 +74,12 @@ class Family:
         """Those alive whose command line contains the mark, oldest first."""
         return [member for member in _of_session(self._leader.pid) if mark in member.command]
 
+    def send(self, number: signal.Signals) -> None:
+        """Send all a signal."""
+        for member in self.members():
+            with suppress(ProcessLookupError):
+                os.kill(member.pid, number)
+
     def kill(self) -> None:
         """Kill all and wait until they are gone."""
         wait_until(self._is_killed, 30, lambda: f"the end of {self.members()}")

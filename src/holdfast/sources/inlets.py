@@ -1,4 +1,4 @@
-"""What runs a source: a thread that brings rows to the party of a stream until it is stopped.
+"""The way into a stream, as sources see it: rows that wait until they are safe.
 
 Kinds of sources differ in `Bringer.bring` only. Where a source is after a restart is the party's
 `place`, which is logged together with the rows.
@@ -6,21 +6,19 @@ Kinds of sources differ in `Bringer.bring` only. Where a source is after a resta
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
-from threading import Event, Thread
+from threading import Event
 from typing import Any, Protocol
 
 import pyarrow as pa
 
+from holdfast.parties.driver import StoppedError
 from holdfast.parties.source import FullError
 
-__all__ = ["Bringer", "Driver", "Inlet", "Party", "StoppedError"]
+__all__ = ["Bringer", "Inlet", "Party"]
 
 FULL = 0.2
 """Seconds before it is tried again when the log is full."""
-
-logger = logging.getLogger(__name__)
 
 
 class Party(Protocol):
@@ -31,10 +29,6 @@ class Party(Protocol):
     def take(self, table: pa.Table, place: Any = None) -> None: ...
 
     def finish(self) -> None: ...
-
-
-class StoppedError(Exception):
-    """The source is to stop; never seen outside of it."""
 
 
 class Inlet:
@@ -81,42 +75,3 @@ class Bringer(Protocol):
 
     def bring(self, inlet: Inlet) -> None:
         """Bring rows until there are no more, or `inlet.stopping` is set."""
-
-
-class Driver:
-    """Runs a source."""
-
-    def __init__(self, name: str, party: Party, bringer: Bringer) -> None:
-        self.name = name
-        self.ended = Event()
-        """Set when it has brought all there is, has failed, or was stopped."""
-        self.failure: str | None = None
-        """What ended it, if it was not `stop` or the end of its input."""
-        self._bringer = bringer
-        self._inlet = Inlet(party)
-        self._thread = Thread(target=self._run, name=f"holdfast source {name}", daemon=True)
-
-    @property
-    def counts(self) -> dict[str, int]:
-        return dict(self._inlet.counts)
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self) -> None:
-        """What it is bringing is brought first. May be called again."""
-        self._inlet.stopping.set()
-        if self._thread.ident is not None:
-            self._thread.join()
-
-    def _run(self) -> None:
-        try:
-            self._bringer.bring(self._inlet)
-        except StoppedError:
-            pass
-        except Exception as error:
-            # Whoever runs it sees it and starts the party anew.
-            logger.exception("%s: the source has failed", self.name)
-            self.failure = f"{type(error).__name__}: {error}"
-        finally:
-            self.ended.set()

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-__all__ = ["publish", "write_whole"]
+__all__ = ["publish", "sync", "write_whole"]
 
 
 def publish(unfinished: Path, path: Path) -> None:
     """Give a file that is complete its name."""
-    _sync(unfinished)
+    sync(unfinished)
     unfinished.rename(path)
-    _sync(path.parent)
+    sync(path.parent)
 
 
 def write_whole(path: Path, data: bytes) -> None:
@@ -22,7 +22,8 @@ def write_whole(path: Path, data: bytes) -> None:
     publish(unfinished, path)
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
+    """Let what is in a file, or the names in a folder, be safe."""
     opened = os.open(path, os.O_RDONLY)
     try:
         os.fsync(opened)

@@ -1,4 +1,4 @@
-"""What runs a sink: a thread that reads a stream and puts it somewhere until it is stopped.
+"""The way out of a stream: read, and put into a store or told to a listener.
 
 Those before the sink keep a row until it is safe where the sink has put it, and acknowledged.
 """
@@ -8,16 +8,16 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable
-from threading import Event, Thread
-from typing import Protocol
+from collections.abc import Callable, Mapping
+from threading import Event
+from typing import Any, Protocol
 
 import pyarrow as pa
 
 from holdfast.parties.reader import Reader, Told
 from holdfast.tuples import Kind
 
-__all__ = ["Driver", "Listener", "MakeReader", "Outlet", "Store", "listen", "store_in"]
+__all__ = ["Listener", "MakeReader", "Outlet", "Store", "listen", "store_in"]
 
 LOOK = 0.1
 """Seconds between two looks whether to stop."""
@@ -66,13 +66,39 @@ class Outlet:
 
     def __init__(self, name: str, make_reader: MakeReader) -> None:
         self.name = name
-        self.make_reader = make_reader
         self.stopping = Event()
         self.counts: Counter[str] = Counter()
+        """`rows` put away, `batches` of them, and `gaps`: pieces that were lost before."""
+        self._make_reader = make_reader
+        self._boundary = 0
+        """What is before this is safe."""
+        self._links: Mapping[str, bool] = {}
+
+    def status(self) -> dict[str, Any]:
+        """What a person or a program may want to know of the sink."""
+        return {
+            "party": self.name,
+            "kind": "sink",
+            **{f"sink_{what}": self.counts[what] for what in ("rows", "batches", "gaps")},
+            "boundary": self._boundary,
+            "lag_seconds": max(0.0, time.time() - self._boundary / 1e6),
+            "links": self._links,
+        }
+
+    def read(self, position: int, tentative: bool) -> Reader:
+        """A reader of what follows."""
+        self._boundary = position
+        return self._make_reader(position, tentative)
+
+    def acknowledge(self, reader: Reader, position: int) -> None:
+        """What is before this is safe, and need not be kept for us."""
+        self._boundary = position
+        reader.acknowledge(position)
 
     def next(self, reader: Reader) -> Told | None:
         """What is told next, None if there is nothing just now."""
         told = reader.next(LOOK)
+        self._links = reader.links
         gaps = reader.gaps
         for start, end in gaps[self.counts["gaps"] :]:
             logger.error(
@@ -90,8 +116,8 @@ def store_in(open_store: Callable[[], Store], outlet: Outlet) -> None:
     """Move a stream into a store, many rows at a time."""
     store = open_store()
     try:
-        with outlet.make_reader(store.position, False) as reader:
-            batches = _Batches(store, reader, outlet.counts)
+        with outlet.read(store.position, False) as reader:
+            batches = _Batches(store, reader, outlet)
             while not outlet.stopping.is_set():
                 told = outlet.next(reader)
                 if told is not None and told.kind is Kind.INSERT:
@@ -105,10 +131,10 @@ def store_in(open_store: Callable[[], Store], outlet: Outlet) -> None:
 class _Batches:
     """Rows on their way into a store."""
 
-    def __init__(self, store: Store, reader: Reader, counts: Counter[str]) -> None:
+    def __init__(self, store: Store, reader: Reader, outlet: Outlet) -> None:
         self._store = store
         self._reader = reader
-        self._counts = counts
+        self._outlet = outlet
         self._tables: list[pa.Table] = []
         self._rows = 0
         self._end = store.position
@@ -135,17 +161,17 @@ class _Batches:
             return
         rows = pa.concat_tables(self._tables) if self._tables else None
         self._store.write(rows, self._end)
-        self._counts["rows"] += self._rows
-        self._counts["batches"] += rows is not None
+        self._outlet.counts["rows"] += self._rows
+        self._outlet.counts["batches"] += rows is not None
         self._tables, self._rows = [], 0
-        self._reader.acknowledge(self._store.position)
+        self._outlet.acknowledge(self._reader, self._store.position)
 
 
 def listen(open_listener: Callable[[], Listener], tentative: bool, outlet: Outlet) -> None:
     """Tell a listener of a stream, piece by piece."""
     listener = open_listener()
     try:
-        with outlet.make_reader(listener.position, tentative) as reader:
+        with outlet.read(listener.position, tentative) as reader:
             while not outlet.stopping.is_set():
                 told = outlet.next(reader)
                 if told is None:
@@ -153,44 +179,6 @@ def listen(open_listener: Callable[[], Listener], tentative: bool, outlet: Outle
                 listener.tell(told)
                 if told.rows is not None:
                     outlet.counts["rows"] += len(told.rows)
-                reader.acknowledge(listener.position)
+                outlet.acknowledge(reader, listener.position)
     finally:
         listener.close()
-
-
-class Driver:
-    """Runs a sink."""
-
-    def __init__(self, outlet: Outlet, run: Callable[[Outlet], None]) -> None:
-        self.name = outlet.name
-        self.ended = Event()
-        """Set when it was stopped or has failed."""
-        self.failure: str | None = None
-        """What ended it, if it was not `stop`."""
-        self._outlet = outlet
-        self._work = run
-        self._thread = Thread(target=self._run, name=f"holdfast sink {self.name}", daemon=True)
-
-    @property
-    def counts(self) -> dict[str, int]:
-        """`rows` put away, `batches` of them, and `gaps`: pieces that were lost before."""
-        return dict(self._outlet.counts)
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self) -> None:
-        """What has been read is stored first. May be called again."""
-        self._outlet.stopping.set()
-        if self._thread.ident is not None:
-            self._thread.join()
-
-    def _run(self) -> None:
-        try:
-            self._work(self._outlet)
-        except Exception as error:
-            # Whoever runs it sees it and starts it anew, from its position.
-            logger.exception("%s: the sink has failed", self.name)
-            self.failure = f"{type(error).__name__}: {error}"
-        finally:
-            self.ended.set()

@@ -1,0 +1,208 @@
+"""A stage whose Spark is a thread with plain Arrow.
+
+Of even values, it says how many there were in the last five buckets and what they sum up to. So
+there is a state, which converges, and the right answer is a few lines of Python.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Event, Thread
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import LongType, StructField, StructType, TimestampType
+
+from holdfast.spark.stages.entries import Entry, Order
+from holdfast.spark.stages.journal import Journal
+from holdfast.spark.stages.query import Result
+from holdfast.topology import Topology
+from holdfast.wire import Chunk
+
+SIZE = 50_000
+"""Of a bucket."""
+BUCKETS = 5
+"""In a window."""
+STEP = 10_000
+"""Between two rows."""
+INPUT = StructType(
+    [StructField("stime", TimestampType(), nullable=False), StructField("value", LongType())]
+)
+PUBLISHED = StructType(
+    [
+        StructField("stime", TimestampType(), nullable=False),
+        StructField("n", LongType()),
+        StructField("total", LongType()),
+    ]
+)
+SCHEMA = to_arrow_schema(PUBLISHED, timezone="UTC")
+Answer = tuple[int, int, int]
+"""Bucket, count and sum."""
+
+
+def roll(state: dict[int, list[int]], bucket: int, values: Iterable[int]) -> Answer | None:
+    """Put a bucket into the state; what the window that ends with it says."""
+    even = [value for value in values if value % 2 == 0]
+    for old in [each for each in state if each <= bucket - BUCKETS]:
+        del state[old]
+    if not even:
+        return None
+    state[bucket] = [len(even), sum(even)]
+    return bucket, *(sum(each[at] for each in state.values()) for at in (0, 1))
+
+
+def compile_fake(spark: object, topology: Topology, stage: str) -> SimpleNamespace:
+    """What is known of the stage before it runs."""
+    inputs = [INPUT for _ in topology.stages[stage].inputs]
+    return SimpleNamespace(published=PUBLISHED, inputs=inputs)
+
+
+def right_answers(rows: Iterable[tuple[int, int]]) -> list[Answer]:
+    """What comes of rows, given by their time and value."""
+    buckets: dict[int, list[int]] = {}
+    for stime, value in rows:
+        buckets.setdefault(stime // SIZE, []).append(value)
+    state: dict[int, list[int]] = {}
+    answers = (roll(state, bucket, buckets[bucket]) for bucket in sorted(buckets))
+    return [answer for answer in answers if answer is not None]
+
+
+@dataclass
+class Engine:
+    """What a test wants of the query; it is handed over in the place of a Spark session."""
+
+    works: int | None = None
+    """So many pieces of work are still done; None: all."""
+    held: Order | None = None
+    """Such an order, and all that follows, is not carried out."""
+    delivers: bool = True
+    commits: bool = True
+    """Whether what was delivered is done for good; else it comes again after a restart."""
+    twice: bool = False
+    done: list[Order] = field(default_factory=list)
+    newest: int | None = None
+    """The last entry that was done, once it is known."""
+    query: FakeQuery | None = None
+
+
+class FakeQuery:
+    """Carries out the entries of a real journal, in order, in a thread."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        compiled: Any,
+        folder: Path,
+        *,
+        deliver: Callable[[Result], None],
+        **_: Any,
+    ) -> None:
+        self.journal = Journal(folder / "journal")
+        self.failure: str | None = None
+        self.progress = {"durationMs": {"triggerExecution": 250}}
+        self._engine = engine
+        self._checkpoint = folder / "checkpoint.json"
+        self._deliver = deliver
+        self._ending = Event()
+        engine.query = self
+        self._thread = Thread(target=self._run, name="holdfast fake query", daemon=True)
+        self._thread.start()
+
+    def submit(self, entry: Entry) -> int:
+        return self.journal.append(entry).number
+
+    def stop(self) -> None:
+        self._ending.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        base: dict[int, list[int]] = {}
+        fork: dict[int, list[int]] | None = None
+        done = 0
+        if self._checkpoint.exists():
+            done, base, fork = _read_states(self._checkpoint.read_text())
+        self._engine.newest = done
+        try:
+            while not self._ending.wait(0.002):
+                for entry in list(self.journal.since(done)):
+                    while not self._may(entry.order):
+                        if self._ending.wait(0.002):
+                            return
+                    result, base, fork = _carry_out(entry, base, fork)
+                    while not self._engine.delivers:
+                        if self._ending.wait(0.002):
+                            return
+                    for _ in range(1 + self._engine.twice):
+                        self._deliver(result)
+                    done = entry.number
+                    self._engine.done.append(entry.order)
+                    self._engine.newest = done
+                    if self._engine.commits:
+                        self._commit(done, base, fork)
+        except Exception as error:
+            self.failure = f"{type(error).__name__}: {error}"
+
+    def _may(self, order: Order) -> bool:
+        engine = self._engine
+        if order is engine.held:
+            return False
+        if order is not Order.WORK or engine.works is None:
+            return True
+        if engine.works == 0:
+            return False
+        engine.works -= 1
+        return True
+
+    def _commit(self, *states: Any) -> None:
+        unfinished = self._checkpoint.with_suffix(".unfinished")
+        unfinished.write_text(json.dumps(states))
+        unfinished.rename(self._checkpoint)
+        self.journal.drop_to(states[0])
+
+
+def _read_states(text: str) -> tuple[int, dict[int, list[int]], dict[int, list[int]] | None]:
+    done, base, fork = json.loads(text)
+    return done, _numbered(base), None if fork is None else _numbered(fork)
+
+
+def _numbered(state: dict[str, list[int]]) -> dict[int, list[int]]:
+    return {int(bucket): sums for bucket, sums in state.items()}
+
+
+def _carry_out(
+    entry: Entry, base: dict[int, list[int]], fork: dict[int, list[int]] | None
+) -> tuple[Result, dict[int, list[int]], dict[int, list[int]] | None]:
+    chunks: tuple[tuple[int, Chunk], ...] = ()
+    copy = b""
+    match entry.order:
+        case Order.WORK:
+            state = fork if entry.tentative else base
+            assert state is not None, "there is no fork"
+            chunks = tuple(_work(entry, state))
+        case Order.FORK:
+            fork = {bucket: list(sums) for bucket, sums in base.items()}
+        case Order.DROP:
+            fork = None
+        case Order.RESTART:
+            base = {}
+        case Order.INSTALL:
+            base = _numbered(json.loads(entry.state))
+        case Order.COPY:
+            copy = json.dumps(base).encode()
+    return Result(entry.number, entry.order, chunks, copy), base, fork
+
+
+def _work(entry: Entry, state: dict[int, list[int]]) -> Iterator[tuple[int, Chunk]]:
+    buckets: dict[int, list[int]] = {}
+    for piece in entry.pieces:
+        buckets.setdefault(piece.bucket, []).extend(piece.chunk.table()["value"].to_pylist())
+    for bucket in sorted(buckets):
+        answer = roll(state, bucket, buckets[bucket])
+        if answer is not None:
+            times = pa.array([bucket * SIZE], pa.int64()).cast(SCHEMA.field("stime").type)
+            yield bucket, Chunk.of(pa.table([times, [answer[1]], [answer[2]]], schema=SCHEMA))

@@ -1,0 +1,129 @@
+"""What a replica finds of its earlier lives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from holdfast.errors import StoreUnavailableError
+from holdfast.parties.disk_log import DiskLog
+from holdfast.parties.history import History
+from holdfast.tuples import Row, Segment
+from holdfast.wire import Chunk
+
+SIZE = 10
+
+
+@contextmanager
+def life(folder: Path) -> Iterator[History]:
+    history = History(folder)
+    try:
+        yield history
+    finally:
+        history.close()
+
+
+def stretch(start: int, end: int) -> Segment:
+    """A row in each bucket: the number of its bucket."""
+    return Segment(
+        start,
+        end,
+        tuple(
+            Row(stime, None, Chunk.of(pa.table({"n": [stime // SIZE]})))
+            for stime in range(start, end, SIZE)
+        ),
+    )
+
+
+def numbers(segments: list[Segment]) -> list[int]:
+    return [
+        number
+        for segment in segments
+        for row in segment.rows
+        for number in row.value.table()["n"].to_pylist()
+    ]
+
+
+def test_an_empty_folder_has_no_state(tmp_path: Path) -> None:
+    with life(tmp_path) as history:
+        assert not history.has_state
+        assert (history.base, history.done, history.consistent_from) == (0, 0, 0)
+        assert history.take_published(SIZE) == []
+
+
+def test_the_next_life_goes_on_where_this_one_was(tmp_path: Path) -> None:
+    with life(tmp_path) as history:
+        stored = history.add(stretch(0, 30), 4, 0)
+        assert numbers([stored]) == [0, 1, 2]
+        history.add(stretch(30, 50), 7, 0)
+    with life(tmp_path) as history:
+        assert (history.has_state, history.base, history.done) == (True, 50, 7)
+        # What the query still had in its journal.
+        history.recall(history.add(stretch(50, 60), 8, history.consistent_from))
+        published = history.take_published(SIZE)
+        assert [(each.start, each.end) for each in published] == [
+            (start, start + SIZE) for start in range(0, 60, SIZE)
+        ]
+        assert numbers(published) == [0, 1, 2, 3, 4, 5]
+        assert history.take_published(SIZE) == []
+
+
+def test_what_came_of_an_empty_state_too_early_is_left_out(tmp_path: Path) -> None:
+    with life(tmp_path) as history:
+        history.add(stretch(0, 30), 1, 0)
+        history.restart(100, 2, 120)
+        history.add(stretch(100, 150), 3, 120)
+    with life(tmp_path) as history:
+        assert (history.base, history.done, history.consistent_from) == (150, 3, 120)
+        assert numbers(history.take_published(SIZE)) == [12, 13, 14]
+
+
+def test_nothing_before_a_hole_is_published_again(tmp_path: Path) -> None:
+    with life(tmp_path) as history:
+        history.add(stretch(0, 30), 1, 0)
+        history.add(stretch(40, 60), 2, 0)
+    with life(tmp_path) as history:
+        assert numbers(history.take_published(SIZE)) == [4, 5]
+
+
+def test_what_a_peer_has_takes_the_place_of_all(tmp_path: Path) -> None:
+    with life(tmp_path) as history:
+        history.add(stretch(0, 30), 9, 0)
+        history.replace([stretch(50, 60), stretch(60, 80)], 80, 12, 50)
+    with life(tmp_path) as history:
+        assert (history.base, history.done, history.consistent_from) == (80, 12, 50)
+        assert numbers(history.take_published(SIZE)) == [5, 6, 7]
+
+
+def test_half_of_what_a_peer_has_is_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append, left = DiskLog.append, [2]
+
+    def fail(log: DiskLog, *given: object) -> Segment:
+        left[0] -= 1
+        if left[0] < 0:
+            raise StoreUnavailableError("killed here")
+        return append(log, *given)  # type: ignore[arg-type]
+
+    with life(tmp_path) as history:
+        history.add(stretch(0, 30), 9, 0)
+        monkeypatch.setattr(DiskLog, "append", fail)
+        with pytest.raises(StoreUnavailableError):
+            history.replace([stretch(50, 60), stretch(60, 80)], 80, 12, 50)
+    with life(tmp_path) as history:
+        assert not history.has_state
+        assert history.base == 0
+
+
+def test_what_is_forgotten_stays_forgotten(tmp_path: Path) -> None:
+    with life(tmp_path) as history:
+        history.add(stretch(0, 30), 9, 0)
+        history.forget()
+        assert (history.has_state, history.base) == (False, 0)
+    with life(tmp_path) as history:
+        assert not history.has_state

@@ -1,0 +1,257 @@
+"""A replica that is started again: on its folder, on an empty one, or too late for its inputs."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.errors import StoreUnavailableError
+from holdfast.parties.disk_log import DiskLog
+from holdfast.parties.reader import Told
+from holdfast.protocol import node as node_module
+from holdfast.spark.stages.entries import Order
+from holdfast.tail.reading import open_reader
+from holdfast.wire.proxy import Proxy
+from tests.parties.fake_query import SIZE
+from tests.parties.replica_rig import Rig, end_of, final_answers, numbers
+from tests.sources.rig import wait_for
+
+pytestmark = pytest.mark.usefixtures("no_spark")
+
+
+# On its folder
+
+
+def test_a_replica_goes_on_from_its_folder(tmp_path: Path) -> None:
+    with Rig(tmp_path) as rig:
+        for life in range(4):
+            rig.open()
+            rig.bring(life * 100, life * 100 + 100)
+            wait_for(lambda life=life: rig.boundary() >= end_of(life * 100 + 100))
+            assert rig.final(end_of(life * 100 + 100)) == numbers(life * 100 + 100)
+            rig.close()
+
+
+@pytest.mark.parametrize("engine", [{"works": 0}, {"delivers": False}, {"commits": False}])
+def test_what_was_journaled_and_not_done_is_done_after_a_restart(
+    tmp_path: Path, engine: dict[str, Any]
+) -> None:
+    """Not begun, not delivered, or delivered and not taken for done."""
+    with Rig(tmp_path) as rig:
+        rig.open()
+        rig.bring(0, 100)
+        wait_for(lambda: rig.boundary() >= end_of(100))
+        rig.close()
+        rig.open(**({} if "delivers" in engine else engine))
+        wait_for(rig.replicas["sums/1"].ready.is_set)
+        for name, value in engine.items():
+            setattr(rig.engines["sums/1"], name, value)
+        rig.bring(100, 200)
+        if "commits" in engine:
+            wait_for(lambda: rig.boundary() >= end_of(200))
+        else:
+            wait_for(lambda: rig.journaled(Order.WORK))
+        rig.close()
+        rig.open()
+        rig.bring(200, 300)
+        assert rig.final(end_of(300)) == numbers(300)
+        assert rig.replicas["sums/1"].failure is None
+
+
+def test_rows_are_published_once_over_many_restarts(tmp_path: Path) -> None:
+    chance = random.Random(6)
+    done = 0
+    with Rig(tmp_path, streams=("a", "b")) as rig:
+        for _ in range(12):
+            rig.open(
+                twice=chance.random() < 0.3,
+                commits=chance.random() < 0.7,
+                works=chance.choice([None, None, 0, 1, 2]),
+            )
+            for _ in range(chance.randrange(1, 4)):
+                rig.bring(done, done + 30)
+                done += 30
+            if chance.random() < 0.7:
+                wait_for(lambda: rig.journaled(Order.WORK) or rig.boundary())
+            rig.close()
+        rig.open()
+        assert rig.final(end_of(done)) == numbers(done, streams=2)
+
+
+def test_a_reader_stays_while_a_replica_is_started_again(tmp_path: Path) -> None:
+    with Rig(tmp_path) as rig:
+        rig.open()
+        rig.bring(0, 100)
+        with open_reader(rig.topology, "sums", me="keeper", position=0, tentative=False) as reader:
+            heard: list[Told] = []
+
+            def hear(boundary: int) -> None:
+                while not heard or heard[-1].boundary < boundary:
+                    told = reader.next(20)
+                    assert told is not None
+                    heard.append(told)
+
+            hear(end_of(100))
+            rig.close()
+            rig.bring(100, 200)
+            rig.open()
+            hear(end_of(200))
+        assert final_answers(heard) == numbers(200)
+
+
+# With a peer
+
+
+def lose_peer(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let both replicas come to the same place and end the second; who begins now is patient."""
+    for name in ("sums/1", "sums/2"):
+        rig.open(name)
+    rig.bring(0, 300)
+    wait_for(lambda: all(rig.boundary(name) >= end_of(300) for name in rig.replicas))
+    rig.close("sums/2")
+    monkeypatch.setattr(node_module, "ROUNDS", 100)
+
+
+@pytest.mark.parametrize("commits", [True, False])
+def test_who_has_lost_its_folder_gets_its_state_from_its_peer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, commits: bool
+) -> None:
+    with Rig(tmp_path, replicas=2) as rig:
+        lose_peer(rig, monkeypatch)
+        rig.open("sums/2", empty=True, commits=commits)
+        wait_for(lambda: Order.INSTALL in rig.engines["sums/2"].done)
+        assert Order.COPY in rig.engines["sums/1"].done
+        rig.bring(300, 400)
+        wait_for(lambda: rig.boundary("sums/2") >= end_of(400))
+        # It alone, with what it took over, also after a restart.
+        rig.close("sums/1")
+        start = int(rig.replicas["sums/2"].status()["start"])
+        expected = [each for each in numbers(400) if each[0] * SIZE >= start]
+        assert len(expected) > 60
+        assert rig.final(end_of(400), position=start) == expected
+        rig.close("sums/2")
+        rig.open("sums/2")
+        rig.bring(400, 500)
+        expected = [each for each in numbers(500) if each[0] * SIZE >= start]
+        assert rig.final(end_of(500), position=start) == expected
+
+
+@pytest.mark.parametrize("records", [0, 1, 5])
+def test_who_is_killed_while_it_takes_over_a_state_takes_it_over_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, records: int
+) -> None:
+    with Rig(tmp_path, replicas=2) as rig:
+        lose_peer(rig, monkeypatch)
+        append, left = DiskLog.append, [records]
+
+        def fail(log: DiskLog, *given: Any) -> Any:
+            if log.folder.parent.name == "2":
+                left[0] -= 1
+                if left[0] < 0:
+                    raise StoreUnavailableError("the process was killed here")
+            return append(log, *given)
+
+        monkeypatch.setattr(DiskLog, "append", fail)
+        replica = rig.open("sums/2", empty=True)
+        wait_for(lambda: replica.failure)
+        assert "killed here" in str(replica.failure)
+        monkeypatch.setattr(DiskLog, "append", append)
+        rig.close("sums/2")
+        rig.open("sums/2")
+        wait_for(lambda: rig.boundary("sums/2") >= end_of(300))
+        rig.bring(300, 400)
+        wait_for(lambda: rig.boundary("sums/2") >= end_of(400))
+        rig.close("sums/1")
+        start = int(rig.replicas["sums/2"].status()["start"])
+        assert rig.final(end_of(400), position=start) == [
+            each for each in numbers(400) if each[0] * SIZE >= start
+        ]
+
+
+# Inputs that are kept no longer
+
+
+def outrun(rig: Rig, first: int, stop: int) -> None:
+    """Bring so much that what comes next for a replica is kept no longer."""
+    for start in range(first, stop, 100):
+        rig.bring(start, start + 100)
+
+
+def check_after_gap(rig: Rig, before: int, stop: int) -> None:
+    """All that is final is right; something is missing after `before`, and then nothing is but
+    what the stage itself keeps no longer."""
+    heard = rig.final(end_of(stop), position=before, may_skip=True)
+    assert set(heard) <= set(numbers(stop))
+    assert heard == sorted(set(heard))
+    assert heard[0][0] * SIZE > before
+    assert heard[-100:] == numbers(stop)[-100:]
+
+
+@pytest.mark.parametrize("retain", [None, "6s"])
+def test_a_replica_whose_inputs_have_gone_on_converges(tmp_path: Path, retain: str | None) -> None:
+    """Without `retain` of its own it starts over; with it, it skips."""
+    with Rig(tmp_path, kept="6s", retain=retain) as rig:
+        rig.open()
+        rig.bring(0, 100)
+        wait_for(lambda: rig.boundary() >= end_of(100))
+        rig.close()
+        outrun(rig, 100, 2000)
+        rig.open()
+        wait_for(lambda: rig.boundary() >= end_of(2000))
+        rig.bring(2000, 2100)
+        check_after_gap(rig, end_of(100), 2100)
+        rig.close()
+        rig.open()
+        rig.bring(2100, 2200)
+        check_after_gap(rig, end_of(100), 2200)
+
+
+@pytest.mark.parametrize("retain", [None, "6s"])
+@pytest.mark.parametrize("held", [Order.RESTART, Order.WORK])
+def test_who_is_killed_while_it_skips_forgets_nothing_of_it(
+    tmp_path: Path, retain: str | None, held: Order
+) -> None:
+    """Before Spark has emptied the state, and after, when nothing has been made of it."""
+    with Rig(tmp_path, kept="6s", retain=retain) as rig:
+        rig.open()
+        rig.bring(0, 100)
+        wait_for(lambda: rig.boundary() >= end_of(100))
+        rig.close()
+        outrun(rig, 100, 2000)
+        rig.open(held=held)
+        wait_for(lambda: rig.journaled(held))
+        rig.close()
+        rig.open()
+        wait_for(lambda: rig.boundary() >= end_of(2000))
+        rig.bring(2000, 2100)
+        check_after_gap(rig, end_of(100), 2100)
+
+
+def test_work_that_is_under_way_when_it_starts_over_counts_no_more(tmp_path: Path) -> None:
+    with Rig(tmp_path, kept="6s") as rig:
+        address = rig.sources["a"].address
+        with Proxy((address.host, address.port)) as proxy:
+            routes = {"a": f"127.0.0.1:{proxy.port}"}
+            rig.open(routes=routes)
+            rig.bring(0, 100)
+            wait_for(lambda: rig.boundary() >= end_of(100))
+            engine = rig.engines["sums/1"]
+            engine.works = 0
+            rig.bring(100, 200)
+            wait_for(lambda: rig.journaled(Order.WORK))
+            proxy.reset()
+            outrun(rig, 200, 2000)
+            proxy.heal()
+            query = engine.query
+            assert query is not None
+            wait_for(lambda: any(each.order is Order.RESTART for each in query.journal.since(0)))
+            engine.works = 1
+            wait_for(lambda: Order.RESTART in engine.done and engine.works == 0)
+            rig.close()
+        rig.open()
+        wait_for(lambda: rig.boundary() >= end_of(2000))
+        rig.bring(2000, 2100)
+        check_after_gap(rig, end_of(200), 2100)
