@@ -238,6 +238,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("folder", type=Path, help="where it keeps its journal")
     parser.add_argument("--address", default="127.0.0.1:0", help="host:port; port 0 is any")
     parser.add_argument("--peer", action="append", default=[], help="another verifier, host:port")
+    parser.add_argument("--token-file", type=Path, help="the file with the token")
     parser.add_argument("--token-env", help="the variable of the environment with the token")
     parser.add_argument("--certificate", type=Path)
     parser.add_argument("--key", type=Path)
@@ -251,6 +252,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         signal.signal(each, lambda *_: ending.set())
     try:
         security = Security.read(
+            token_file=given.token_file,
             token_env=given.token_env,
             certificate=given.certificate,
             key=given.key,
