@@ -51,10 +51,11 @@ def charges(hourly: pa.Table, contracts: pa.Table) -> pa.Table:
 
 @job.stage
 def bills(charges: pa.Table, hourly: pa.Table) -> pa.Table:
-    hours = defaultdict(set)
+    hours: dict[str, set[int]] = defaultdict(set)
     for row in hourly.to_pylist():
         hours[row["meter"]].add(row["hour"])
-    cents, seen = defaultdict(list), defaultdict(set)
+    cents: dict[str, list[float]] = defaultdict(list)
+    seen: dict[str, set[int]] = defaultdict(set)
     for row in charges.to_pylist():
         cents[row["customer"]].append(row["cents"])
         seen[row["customer"]] |= hours[row["meter"]]

@@ -1,4 +1,4 @@
-"""Replicas without Spark: threads that compute on Arrow tables, and say and write what real ones do.
+"""Replicas without Spark: threads that compute on Arrow tables, and say what real ones say.
 
 Verifiers, storage, reports, traces and the coordinator are the real ones, so that every fault can
 be tried in every mode within seconds.
@@ -73,7 +73,7 @@ class PlainComputer:
             **{parent: self._read(parent, inputs) for parent, inputs in step.inputs.items()},
         }
         stage = self._job.stages[step.stage]
-        made: pa.Table = stage.make(*(tables[name] for name in stage.inputs))  # type: ignore[assignment]
+        made: pa.Table = stage.make(*(tables[name] for name in stage.inputs))
         alike = any(lie.alike for lie in self._lies)
         return self._write(step, spoil_rows(made, lies, 0 if alike else self._orders.replica))
 

@@ -87,8 +87,8 @@ class Config(_Table, frozen=True):
     """How often a stage is computed again, or the job in mode non-blocking."""
     patience: float = 300.0
     """Seconds that a replica may be behind the others; longer than a stage takes."""
-    limit: float | None = None
-    """Seconds without any news after which the job has failed."""
+    limit: float = 3600.0
+    """Seconds without any report after which the job has failed; longer than a stage takes."""
     restarts: int = 2
     """How often a replica is started again whose process has ended."""
     linger: float = 5.0
