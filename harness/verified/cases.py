@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -79,8 +80,8 @@ def run_plain(
     config = Config(
         faults=case.faults,
         mode=case.mode,
-        patience=2.0,
-        limit=3.0,
+        patience=1.0,
+        limit=2.0,
         restarts=1,
         linger=2.0,
         verifiers=case.verifiers,  # type: ignore[arg-type]
@@ -120,14 +121,22 @@ def judge(case: Case, account: Account, is_right: Callable[[Path], bool]) -> Non
         assert not again, f"{case}: {again} were computed again: {account.text()}"
     found = {(each.replica, each.kind) for each in account.findings}
     for lie in case.lies:
-        if lie.wrong in NAMED and not _goes_unread(lie):
+        if lie.wrong in NAMED and (lie.wrong is not Wrong.DATA or _is_read(lie, account)):
             wanted = (lie.replica, NAMED[lie.wrong])
             assert wanted in found, f"{case}: {wanted} was not found: {account.text()}"
 
 
-def _goes_unread(lie: Lie) -> bool:
-    """Of the last stage one copy is read, and that may be another's."""
-    return lie.wrong is Wrong.DATA and lie.stage == STAGES[-1]
+def _is_read(lie: Lie, account: Account) -> bool:
+    """Whether the liar has come to read its own copy when it was agreed upon, and so tells of it.
+    What nobody reads does no harm, and is not found."""
+    trace = account.folder / f"replica-{lie.replica}" / "trace.jsonl"
+    steps = map(json.loads, trace.read_text().splitlines())
+    return any(
+        each["verified"] and each["replica"] == lie.replica
+        for step in steps
+        if step["event"] == "starts"
+        for each in step["inputs"].get(lie.stage, ())
+    )
 
 
 def is_bill(expected: Mapping[str, tuple[float, int]]) -> Callable[[Path], bool]:

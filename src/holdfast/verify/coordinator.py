@@ -56,6 +56,8 @@ class Member:
     ended: float | None = None
     """Since when it has ended."""
     code: int | None = None
+    is_gone: bool = False
+    """The verifiers were told that it has ended."""
     is_lost: bool = False
     """It is not started again."""
 
@@ -138,8 +140,9 @@ class Coordinator:
         for member in self.members.values():
             self._notice_end(member)
         self._consult()
-        if self.standing is None:
+        if self.standing is None or self.standing.state is JobState.FAILED:
             return False
+        self._tell_ends()
         if self.standing.state is JobState.RUNNING:
             for member in self.members.values():
                 self._start_again(member)
@@ -185,20 +188,27 @@ class Coordinator:
         member.ended, member.code = time.monotonic(), code
         logger.info("replica %d has ended with %d", member.number, code)
 
+    def _tell_ends(self) -> None:
+        """Whose processes have ended although the job is not done, or not well."""
+        now = time.monotonic()
+        for member in self.members.values():
+            if member.ended is None or member.is_gone:
+                continue
+            is_running = self.standing is not None and self.standing.state is JobState.RUNNING
+            if member.code != 0 or (is_running and now >= member.ended + GRACE):
+                member.is_gone = True
+                self._untold.append(partial(self._witness.gone, member.number))
+
     def _start_again(self, member: Member) -> None:
-        """One that has ended although the job is not done."""
-        if member.ended is None or member.is_lost:
+        if not member.is_gone or member.is_lost:
             return
-        if member.code == 0 and time.monotonic() < member.ended + GRACE:
-            return
-        number = member.number
         member.failures += 1
-        self._untold.append(partial(self._witness.gone, number))
         if member.failures > self.submission.config.restarts:
             member.is_lost = True
             return
-        self._move(number)
-        self._untold.append(partial(self._witness.back, number))
+        member.is_gone = False
+        self._move(member.number)
+        self._untold.append(partial(self._witness.back, member.number))
         self._start(member)
 
     def _move(self, replica: int) -> None:
@@ -229,26 +239,27 @@ class Coordinator:
 
     def _deliver(self, standing: Standing) -> bool:
         submission = self.submission
-        told: list[tuple[str, int, int]] = []
+        bad: list[tuple[str, int, int]] = []
+        is_delivered = True
         try:
             self._rows = deliver(
                 submission.plan,
                 standing,
                 submission.storage,
                 self._output,
-                lambda stage, number, maker: told.append((stage, number, maker)),
+                lambda stage, number, maker: bad.append((stage, number, maker)),
             )
         except UndeliverableError as error:
             logger.warning("%s", error)
+            is_delivered = False
+        self._untold += [partial(self._witness.broken, *copy) for copy in bad]
+        self._consult()
+        if not is_delivered and not self._untold:
+            # Those that were done were right to end; now there is more to do.
             for member in self.members.values():
                 if member.ended is not None and member.code == 0:
-                    # They were right to end; now there is more to do.
                     self._start(member)
-            return False
-        finally:
-            self._untold += [partial(self._witness.broken, *copy) for copy in told]
-            self._consult()
-        return True
+        return is_delivered
 
     def _linger(self, show: Callable[[Coordinator], None], ending: Event) -> None:
         """Let replicas come to their end, so that what they report late is judged too."""
@@ -256,6 +267,7 @@ class Coordinator:
         while time.monotonic() < end and not ending.is_set():
             for member in self.members.values():
                 self._notice_end(member)
+            self._tell_ends()
             self._consult()
             if not any(member.running for member in self.members.values()):
                 return

@@ -44,14 +44,21 @@ def deliver(plan: Plan, standing: Standing, storage: Path, output: Path, broken:
     part = output.with_name(f".{output.name}.{secrets.token_hex(4)}.part")
     part.mkdir()
     rows = 0
+    lost: list[UndeliverableError] = []
     try:
         for stage in plan.outputs:
             folder = part / stage
             folder.mkdir()
             for number, agreed in sorted(standing.verdicts[stage].slices.items()):
                 rows += agreed.rows
-                _write(stage, number, agreed, storage, folder / f"{number:05}.parquet", broken)
+                try:
+                    _write(stage, number, agreed, storage, folder / f"{number:05}.parquet", broken)
+                except UndeliverableError as error:
+                    # The others are looked at too, so that all bad copies are known at once.
+                    lost.append(error)
             _sync(folder)
+        if lost:
+            raise lost[0]
         _sync(part)
         if output.exists():
             raise InvalidArgumentError(f"--output: {output} was made by somebody else meanwhile")
