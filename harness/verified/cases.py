@@ -11,7 +11,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from harness.verified.lies import Lie, Wrong
+from harness.verified.lies import Lie, Wrong, was_told
 from harness.verified.plain import ThreadLauncher, write_energy
 from holdfast.protocol.verification import Kind, Mode, Model, Quorum, Run
 from holdfast.verify.account import Account
@@ -121,16 +121,18 @@ def judge(case: Case, account: Account, is_right: Callable[[Path], bool]) -> Non
         assert not again, f"{case}: {again} were computed again: {account.text()}"
     found = {(each.replica, each.kind) for each in account.findings}
     for lie in case.lies:
-        if lie.wrong in NAMED and (lie.wrong is not Wrong.DATA or _is_read(lie, account)):
+        if lie.wrong in NAMED and _can_be_found(lie, account):
             wanted = (lie.replica, NAMED[lie.wrong])
             assert wanted in found, f"{case}: {wanted} was not found: {account.text()}"
 
 
-def _is_read(lie: Lie, account: Account) -> bool:
-    """Whether the liar has come to read its own copy when it was agreed upon, and so tells of it.
-    What nobody reads does no harm, and is not found."""
-    trace = account.folder / f"replica-{lie.replica}" / "trace.jsonl"
-    steps = map(json.loads, trace.read_text().splitlines())
+def _can_be_found(lie: Lie, account: Account) -> bool:
+    """Whether it was told, and if it is about data, whether the liar has come to read its own copy
+    when that was agreed upon, and so tells of it. What nobody reads does no harm."""
+    folder = account.folder / f"replica-{lie.replica}"
+    if lie.wrong is not Wrong.DATA or not was_told(lie, folder):
+        return was_told(lie, folder)
+    steps = map(json.loads, (folder / "trace.jsonl").read_text().splitlines())
     return any(
         each["verified"] and each["replica"] == lie.replica
         for step in steps

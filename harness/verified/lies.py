@@ -19,7 +19,7 @@ from holdfast.verify.client import ATTEMPT, Witness
 from holdfast.verify.messages import Reported, encode, seal
 from holdfast.wire import WireError, act
 
-__all__ = ["Lie", "LyingWitness", "Wrong", "is_time", "read_lies", "write_lies"]
+__all__ = ["Lie", "LyingWitness", "Wrong", "is_time", "read_lies", "was_told", "write_lies"]
 
 
 class Wrong(StrEnum):
@@ -55,12 +55,20 @@ def read_lies(path: Path, replica: int) -> list[Lie]:
 
 def is_time(lie: Lie, folder: Path) -> bool:
     """Whether to tell it now; the folder remembers those that were told."""
-    mark = folder / f"told {lie.stage} {lie.wrong}"
-    if mark.exists() and not lie.sticky:
+    if was_told(lie, folder) and not lie.sticky:
         return False
     folder.mkdir(parents=True, exist_ok=True)
-    mark.touch()
+    _mark(lie, folder).touch()
     return True
+
+
+def was_told(lie: Lie, folder: Path) -> bool:
+    """One who comes late to a stage that is agreed upon never tells its lie."""
+    return _mark(lie, folder).exists()
+
+
+def _mark(lie: Lie, folder: Path) -> Path:
+    return folder / f"told {lie.stage} {lie.wrong}"
 
 
 @dataclass(frozen=True)
