@@ -10,7 +10,7 @@ WORKERS ?= 2
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(INSTALLED) java ## 1,000 sensors on Spark, a window killed again and again: the answers hold
+demo: $(INSTALLED) java ## sensors and a replicated pipeline on Spark, killed and cut: the answers hold
 	$(BIN)/holdfast demo
 
 test: $(INSTALLED) java broker ## run every test; ARGS="-k name" passes options to pytest

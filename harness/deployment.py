@@ -319,13 +319,15 @@ class Deployment:
         return [told.kind for _, told in self.told[since:]]
 
     def delays(self, since: int = 0) -> Iterator[float]:
-        """How long after its end each piece of new event time was shown, as final or tentative."""
+        """How long after its end the first new bucket of each piece was shown, as final or
+        tentative."""
         shown = 0
+        bucket = int(self.topology.bucket)
         for at, (moment, told) in enumerate(self.told):
             if told.kind in (Kind.INSERT, Kind.TENTATIVE) and told.boundary > shown:
-                shown = told.boundary
                 if at >= since and shown > 10**15:
-                    yield moment - shown / 1e6
+                    yield moment - min(shown + bucket, told.boundary) / 1e6
+                shown = told.boundary
 
     # What is right
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import HoldfastError, InvalidArgumentError
-from holdfast.pictures import check_picture, new_picture, save_picture
+from holdfast.pictures import check_picture, new_picture, save_picture, svg_of
 
 
 @pytest.mark.parametrize("name", ["a.png", "a.svg", "a.SVG", "b/a.b.png"])
@@ -29,6 +29,14 @@ def test_the_same_picture_is_the_same_file(tmp_path: Path) -> None:
             axis.grid()
         files.append(save_picture(figure, tmp_path / f"{number}.svg").read_bytes())
     assert len(set(files)) == 1
+
+
+def test_an_svg_for_a_page_is_the_element_of_the_file(tmp_path: Path) -> None:
+    figure = new_picture(2, 2)
+    figure.subplots().plot([0, 1], [0, 1])
+    element = svg_of(figure)
+    assert element.startswith("<svg")
+    assert save_picture(figure, tmp_path / "a.svg").read_text().endswith(element)
 
 
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:

@@ -235,13 +235,16 @@ def demo(
     folder: Annotated[
         Path,
         typer.Option(
-            help="Where the picture and the window's store go, in place of those of an earlier run."
+            help="Where pictures, logs and state go, in place of those of an earlier run."
         ),
     ] = Path("demo-output"),
 ) -> None:
-    """Run windows on embedded Spark, kill one again and again, and see that the answers hold."""
+    """Run windows and a replicated pipeline on Spark, break them, and see that the answers hold."""
     from holdfast.demo.show import run
 
+    # As Ctrl-C does: no process is left behind.
+    for ending in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(ending, signal.default_int_handler)
     run(Console(), folder)
 
 

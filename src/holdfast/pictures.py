@@ -1,10 +1,11 @@
 """Writing pictures: the formats there are, and files that come out the same each time.
 
-Called by the modules that draw (`shadow.picture`, `campaign.picture`). Draws nothing itself.
+Called by the modules that draw: `picture` of `shadow`, `campaign` and `demo`. Draws nothing itself.
 """
 
 from __future__ import annotations
 
+from io import StringIO
 from pathlib import Path
 from typing import Final
 
@@ -14,7 +15,7 @@ from matplotlib.figure import Figure
 
 from holdfast.errors import HoldfastError, InvalidArgumentError
 
-__all__ = ["check_picture", "new_picture", "save_picture"]
+__all__ = ["check_picture", "new_picture", "save_picture", "svg_of"]
 
 FORMATS: Final = (".png", ".svg")
 
@@ -37,16 +38,26 @@ def new_picture(width: float, height: float) -> Figure:
 
 def save_picture(figure: Figure, path: Path) -> Path:
     """Write it as PNG or SVG, with a fixed salt and no date: the same picture, the same file."""
-    _fix_layout(figure)
-    metadata = {"Date": None} if path.suffix.lower() == ".svg" else {}
-    with rc_context({"svg.hashsalt": "holdfast", "svg.fonttype": "none"}):
-        try:
-            figure.savefig(path, dpi=120, metadata=metadata)
-        except OSError as error:
-            raise HoldfastError(
-                f"{path}: cannot be written ({error}); give another file"
-            ) from error
+    try:
+        _save(figure, path, path.suffix.lower()[1:])
+    except OSError as error:
+        raise HoldfastError(f"{path}: cannot be written ({error}); give another file") from error
     return path
+
+
+def svg_of(figure: Figure) -> str:
+    """The same SVG as an element for a page."""
+    drawing = StringIO()
+    _save(figure, drawing, "svg")
+    text = drawing.getvalue()
+    return text[text.index("<svg") :]
+
+
+def _save(figure: Figure, target: Path | StringIO, form: str) -> None:
+    _fix_layout(figure)
+    metadata = {"Date": None} if form == "svg" else {}
+    with rc_context({"svg.hashsalt": "holdfast", "svg.fonttype": "none"}):
+        figure.savefig(target, format=form, dpi=120, metadata=metadata)
 
 
 def _fix_layout(figure: Figure) -> None:

@@ -15,6 +15,7 @@ from rich.console import Console
 from holdfast.demo import show
 from holdfast.demo.crash import Crash
 from holdfast.demo.fleet import Fleet
+from tests.demo.rig import answer
 
 
 @pytest.fixture
@@ -27,24 +28,34 @@ def printed(console: Console) -> str:
     return console.file.getvalue()
 
 
-def test_the_answers_hold_on_spark_and_through_kills(tmp_path, console):
+@pytest.fixture(autouse=True)
+def _pipeline_is_played(actor, monkeypatch) -> None:
+    monkeypatch.setattr(show, "Pipeline", lambda folder: actor)
+
+
+def test_the_answers_hold_on_spark_and_through_kills(tmp_path, console, actor):
     handler = signal.getsignal(signal.SIGINT)
     show.run(console, tmp_path, sensors=6, minutes=3, updates=2_000, kills=2)
     text = printed(console)
     # A reading every second for 180 s; the watermark is 2 s behind the newest, at 179 s.
     assert "1,080 readings in, 1,062 windows out" in text
-    assert "Of a sample of 885 windows, 0 differ from Spark's own." in text
+    assert "Of a sample of 531 windows, 0 differ from Spark's own." in text
     assert "2 kills; 2,000 answers" in text
     assert "0 differ from an uninterrupted run" in text
+    assert "0 differ from those of a run without failures" in text
+    assert "6 tentative answers were shown meanwhile, 6 of them are withdrawn" in text
     assert text.rstrip().endswith("The answers hold.")
-    assert (tmp_path / "sensors.png").read_bytes().startswith(b"\x89PNG")
-    page = (tmp_path / "sensors.html").read_text()
-    assert "1,080 readings in" in page
-    assert page.count("<svg") == 1
+    for name in ("sensors", "failure"):
+        assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+        assert (tmp_path / f"{name}.html").read_text().count("<svg") == 1
+    assert "1,080 readings in" in (tmp_path / "sensors.html").read_text()
+    assert "6 tentative answers" in (tmp_path / "failure.html").read_text()
     assert signal.getsignal(signal.SIGINT) is handler
+    assert actor.done[-1] == "close"
 
 
-def test_a_wrong_answer_is_not_passed_over(tmp_path, console, monkeypatch):
+@pytest.fixture
+def _no_fleet(monkeypatch) -> None:
     nothing = pd.DataFrame()
     fleet = Fleet(
         rows=0,
@@ -58,10 +69,33 @@ def test_a_wrong_answer_is_not_passed_over(tmp_path, console, monkeypatch):
     )
     monkeypatch.setattr(show, "run_fleet", lambda *_: fleet)
     monkeypatch.setattr(show, "draw_sensors", lambda *_: [])
+    monkeypatch.setattr(show, "survive_kills", lambda *_: Crash(1, 10, 0, different=0))
+
+
+@pytest.mark.usefixtures("_no_fleet")
+def test_a_wrong_answer_is_not_passed_over(tmp_path, console, monkeypatch):
     monkeypatch.setattr(show, "survive_kills", lambda *_: Crash(1, 10, 0, different=3))
     with pytest.raises(show.DemoError):
         show.run(console, tmp_path)
     assert "3 differ from an uninterrupted run" in printed(console)
+
+
+@pytest.mark.usefixtures("_no_fleet")
+def test_a_wrong_answer_of_the_pipeline_is_not_passed_over(tmp_path, console, actor):
+    actor.wrong = [answer(0)]
+    with pytest.raises(show.DemoError):
+        show.run(console, tmp_path)
+    assert "1 differ from those of a run without failures" in printed(console)
+
+
+def test_ctrl_c_ends_the_pipeline(tmp_path, console, actor, monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(show, "run_fleet", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        show.run(console, tmp_path)
+    assert actor.done == ["start", "close"]
 
 
 def test_without_java_it_says_what_to_do(tmp_path, console, monkeypatch):

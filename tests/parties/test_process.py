@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 
 from holdfast.errors import InvalidArgumentError
-from holdfast.parties.process import PartyEndedError, read_routes, run_party
+from holdfast.parties.process import SUPERVISOR, PartyEndedError, read_routes, run_party
 from holdfast.parties.source import SourceParty
 from holdfast.topology import Push, Topology
 from holdfast.wire import LogClient, RefusedError, WireError
@@ -140,6 +140,21 @@ def test_a_party_that_fails_ends_with_an_error(
     with pytest.raises(PartyEndedError, match="readings: OSError: no disk"):
         run_party(plain(tmp_path), "readings")
     assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_a_party_does_not_outlive_its_supervisor(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topology = plain(tmp_path)
+    monkeypatch.setenv(SUPERVISOR, str(os.getpid()))
+    with node(topology, "readings") as process:
+        wait_for(lambda: answers(topology))
+        assert process.poll() is None
+    # Of a supervisor that was killed, the parent is another process.
+    monkeypatch.setenv(SUPERVISOR, str(os.getpid() + 1))
+    with node(topology, "readings") as process:
+        assert process.wait(20) == 1
+    assert "its supervisor is gone" in (tmp_path / "node.log").read_text()
 
 
 def test_asked_to_end_while_it_starts_it_ends(

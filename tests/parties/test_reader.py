@@ -120,10 +120,12 @@ def test_a_reader_switches_to_another_publisher(publisher: Publisher) -> None:
         for each in (publisher, other):
             each.publish(0, 10, [1.0])
         assert told(reader, 1) == [(Kind.INSERT, 10, [1.0])]
+        assert reader.publisher == "p0"
         publisher.server.close()
         other.publish(10, 20, [2.0])
         assert told(reader, 1) == [(Kind.INSERT, 20, [2.0])]
         assert reader.is_connected
+        assert reader.publisher == "p1"
 
 
 def test_waiting_ends_in_time_and_when_the_reader_is_closed(publisher: Publisher) -> None:

@@ -113,6 +113,26 @@ def test_the_commands_are_those_of_holdfast_node(tmp_path: Path) -> None:
     }
 
 
+def test_routes_and_environment_go_to_those_they_are_for(tmp_path: Path) -> None:
+    supervisor = Supervisor(
+        fleet(tmp_path),
+        tmp_path / "fleet.toml",
+        routes={"clean/1": {"readings": "127.0.0.1:9"}, "archive": {"clean/2": "127.0.0.1:10"}},
+        environment={"MOOD": "good"},
+    )
+    keepers = supervisor.keepers
+    assert list(keepers["clean/1"].command[-2:]) == ["--route", "readings=127.0.0.1:9"]
+    assert list(keepers["archive"].command[-2:]) == ["--route", "clean/2=127.0.0.1:10"]
+    assert "--route" not in keepers["clean/2"].command
+    for keeper in keepers.values():
+        keeper.command = [sys.executable, "-c", "import os; print(os.environ.get('MOOD'))"]
+        keeper.look(0.0)
+        keeper.end(20)
+    said = {name: keeper.log.read_text() for name, keeper in keepers.items()}
+    expected = {"readings": "None", "clean/1": "good", "clean/2": "good", "archive": "None"}
+    assert said == {name: f"{word}\n" for name, word in expected.items()}
+
+
 def test_each_party_has_a_port_for_its_figures_wherever_it_runs(tmp_path: Path) -> None:
     topology = fleet(tmp_path)
     file = tmp_path / "fleet.toml"

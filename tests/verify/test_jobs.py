@@ -9,6 +9,7 @@ import pytest
 
 from holdfast.errors import InvalidArgumentError
 from holdfast.verify import Job
+from holdfast.verify.calls import Unverified
 
 
 def billing() -> Job:
@@ -29,6 +30,18 @@ def test_stages_read_what_their_parameters_are_named_after() -> None:
     job = billing()
     assert job.stages["hourly"].inputs == ("readings",)
     assert job.stages["bills"].inputs == ("hourly", "tariffs")
+
+
+def test_a_stage_may_want_calls() -> None:
+    job = billing()
+
+    @job.stage
+    def checked(hourly, *, calls):
+        return hourly, calls
+
+    assert job.stages["checked"].inputs == ("hourly",)
+    calls = Unverified()
+    assert job.stages["checked"].frame(["rows"], calls) == ("rows", calls)
 
 
 def test_sources_are_no_part_of_the_plan() -> None:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from holdfast.errors import InvalidArgumentError
 from holdfast.protocol.verification import JobState, Kind, Mode, Model, Standing
 from holdfast.verify import Program, load_job, verified
-from holdfast.verify.computing import Frames
+from holdfast.verify.computing import Maker
 from holdfast.verify.program import run_program
 from tests.verify.fleet import Fleet
 from tests.verify.witnesses import WaitsError
@@ -64,7 +63,7 @@ def test_a_program_that_went_on_from_something_wrong_begins_again(
     define = liar.define
     right = fleet.verifiers.wait
 
-    def lie(stage: str, make: Callable[[Frames], DataFrame]) -> None:
+    def lie(stage: str, make: Maker) -> None:
         define(stage, (lambda frames: make(frames).limit(49)) if stage == "odd" else make)
 
     def let_others_run(known: Standing) -> None:

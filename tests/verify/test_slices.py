@@ -16,7 +16,7 @@ from holdfast.errors import InvalidArgumentError
 from holdfast.protocol.verification import Agreed, Input, Run
 from holdfast.verify.canonical import canonical_schema
 from holdfast.verify.reading import Binding, open_slices
-from holdfast.verify.slices import HOST, Making, make_slices
+from holdfast.verify.slices import Making, make_slices
 from tests.verify.witnesses import FolderWitness
 
 ROWS = 5000
@@ -261,10 +261,3 @@ def test_an_attempt_that_fails_leaves_no_slice(shop: Shop) -> None:
         shop.make(df)
     left = [path for path in (shop.folder / "storage").rglob("*") if path.suffix == ".part"]
     assert left == []
-
-
-def test_a_host_is_called_what_it_is_told_to_be(monkeypatch: pytest.MonkeyPatch) -> None:
-    from holdfast.verify.slices import this_host
-
-    monkeypatch.setenv(HOST, "rack-7")
-    assert this_host() == "rack-7"

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import SparkSession
 
 from holdfast.errors import InvalidArgumentError
 from holdfast.verify.source_files import SourceFile, make_source
@@ -82,3 +86,20 @@ def test_files_whose_names_do_not_tell_need_a_format(folder: Path) -> None:
 
     with pytest.raises(InvalidArgumentError, match="give its format"):
         source.open(Spark(), source.find(folder))  # type: ignore[arg-type]
+
+
+def test_sources_are_read_as_they_are_described(spark: SparkSession, tmp_path: Path) -> None:
+    for day in (1, 2):
+        place = tmp_path / "readings" / f"day={day}"
+        place.mkdir(parents=True)
+        pq.write_table(pa.table({"n": [day * 10]}), place / "part.parquet")
+    (tmp_path / "tariffs.csv").write_text("name;cents\nnight;24.15\n")
+    readings = make_source("readings", "readings", None, None, {})
+    rows = readings.open(spark, readings.find(tmp_path)).orderBy("n").collect()
+    assert [(row["n"], row["day"]) for row in rows] == [(10, 1), (20, 2)]
+    one = make_source("readings", "readings/day=2/part.parquet", None, None, {})
+    assert one.open(spark, one.find(tmp_path)).first().asDict() == {"n": 20, "day": 2}
+    tariffs = make_source(
+        "tariffs", "*.csv", None, "name STRING, cents DECIMAL(9, 2)", {"header": "true", "sep": ";"}
+    )
+    assert tuple(tariffs.open(spark, tariffs.find(tmp_path)).first()) == ("night", Decimal("24.15"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import shutil
 import signal
 import time
@@ -31,7 +32,9 @@ SLIDE: Final = 1
 MINUTE: Final = 60
 START: Final = 1_772_366_400
 """When the simulation begins: 1 March 2026, 12:00 UTC."""
-SAMPLE: Final = 5
+FILE: Final = 3
+"""So many minutes are in one file, and so in one batch of the stream."""
+SAMPLE: Final = 3
 """How many sensors are held against Spark's own windows."""
 
 
@@ -104,7 +107,7 @@ def _is_no_interrupt(record: logging.LogRecord) -> bool:
 
 
 def simulate(spark: SparkSession, folder: Path, sensors: int, minutes: int) -> DataFrame:
-    """A reading of each sensor every second, the same on every run; a file for each minute."""
+    """A reading of each sensor every second, the same on every run; a file for some minutes."""
     noise = (F.pmod(F.xxhash64("id"), F.lit(2001)) - 1000) / 500.0
     swing = 6 * F.sin(F.col("second") / 200.0 + F.col("sensor"))
     readings = (
@@ -114,8 +117,8 @@ def simulate(spark: SparkSession, folder: Path, sensors: int, minutes: int) -> D
         .withColumn("at", F.timestamp_seconds(F.lit(START) + F.col("second")))
         .withColumn("celsius", F.round(20 + F.col("sensor") % 7 + swing + noise, 2))
     )
-    for minute in range(minutes):
-        within = readings.where(F.floor(F.col("second") / MINUTE) == minute)
+    for number in range(math.ceil(minutes / FILE)):
+        within = readings.where(F.floor(F.col("second") / (FILE * MINUTE)) == number)
         (
             within.select("sensor", "at", "celsius")
             .coalesce(1)
@@ -126,7 +129,7 @@ def simulate(spark: SparkSession, folder: Path, sensors: int, minutes: int) -> D
 
 
 def stream(spark: SparkSession, console: Console, folder: Path, schema: str) -> DataFrame:
-    """The windows of every sensor, minute by minute, by one streaming query."""
+    """The windows of every sensor, file by file, by one streaming query."""
     readings = (
         spark.readStream.schema(schema.replace(":", " "))
         .option("maxFilesPerTrigger", 1)

@@ -1,69 +1,75 @@
-"""The picture of the demonstration: a few sensors' readings with their windows over them."""
+"""The pictures of the demonstration: sensors with their windows, and the time line of a failure."""
 
 from __future__ import annotations
 
 from html import escape
-from io import StringIO
 from pathlib import Path
 from string import Template
 from typing import Final
 
-import matplotlib
-import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 
 from holdfast.demo.fleet import SIZE, SLIDE, Fleet
+from holdfast.pictures import new_picture, save_picture, svg_of
+from holdfast.time_line import TimeLine, draw_time_line
 
-__all__ = ["draw_sensors"]
+__all__ = ["draw_failure", "draw_sensors"]
 
 PAGE: Final = Template("""<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Holdfast: a fleet of sensors</title>
+<title>Holdfast: $title</title>
 <style>
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
 svg { width: 100%; height: auto; }
 table { border-collapse: collapse; }
 th, td { padding: .2rem 1rem .2rem 0; text-align: left; border-bottom: 1px solid #ddd; }
 </style>
-<h1>A fleet of sensors</h1>
+<h1>$title</h1>
 <p>$summary</p>
 $picture
-<h2>The hottest sensors</h2>
+$more
+</html>
+""")
+HOTTEST: Final = Template("""<h2>The hottest sensors</h2>
 <table>
 <tr><th>sensor</th><th>mean of its hottest $minutes minutes</th><th>ending at (min:s)</th></tr>
 $rows
-</table>
-</html>
-""")
+</table>""")
+READING: Final = """<p>Green is final and stays. Yellow is tentative: shown in time, made of what
+could be reached. Red is where the tentative answers are withdrawn; the final ones follow.</p>"""
 
 
 def draw_sensors(fleet: Fleet, folder: Path, summary: str) -> list[Path]:
     """Draw the three hottest sensors of the fleet: a PNG file and a page for the browser."""
-    matplotlib.use("Agg")
-    figure = _draw(fleet)
-    image, page = folder / "sensors.png", folder / "sensors.html"
-    figure.savefig(image, dpi=110)
-    drawing = StringIO()
-    figure.savefig(drawing, format="svg")
-    plt.close(figure)
-    svg = drawing.getvalue()
     rows = "\n".join(
         f"<tr><td>{sensor}</td><td>{mean:.2f} °C</td><td>{end // 60:02d}:{end % 60:02d}</td></tr>"
         for sensor, mean, end in fleet.hottest
     )
+    hottest = HOTTEST.substitute(minutes=SIZE // 60, rows=rows)
+    return _write(_draw(fleet), folder / "sensors", "A fleet of sensors", summary, hottest)
+
+
+def draw_failure(line: TimeLine, folder: Path, summary: str) -> list[Path]:
+    """Draw what the client of the pipeline was told: the same two files."""
+    figure = draw_time_line(line)
+    return _write(figure, folder / "failure", "A pipeline that is broken", summary, READING)
+
+
+def _write(figure: Figure, path: Path, title: str, summary: str, more: str) -> list[Path]:
+    image = save_picture(figure, path.with_suffix(".png"))
+    page = path.with_suffix(".html")
     page.write_text(
-        PAGE.substitute(
-            summary=escape(summary), picture=svg[svg.index("<svg") :], rows=rows, minutes=SIZE // 60
-        )
+        PAGE.substitute(title=title, summary=escape(summary), picture=svg_of(figure), more=more)
     )
     return [image, page]
 
 
 def _draw(fleet: Fleet) -> Figure:
     sensors = list(dict.fromkeys(sensor for sensor, _, _ in fleet.hottest))[:3]
-    figure, axes = plt.subplots(len(sensors), 1, figsize=(10, 7), sharex=True, sharey=True)
+    figure = new_picture(10, 7)
+    axes = figure.subplots(len(sensors), 1, sharex=True, sharey=True)
     for sensor, axis in zip(sensors, axes, strict=True):
         readings = fleet.readings[fleet.readings["sensor"] == sensor].sort_values("at")
         answers = fleet.answers[fleet.answers["sensor"] == sensor].sort_values("end")
@@ -78,5 +84,4 @@ def _draw(fleet: Fleet) -> Figure:
     figure.suptitle(f"Windows of {SIZE // 60} minutes, sliding every {unit}")
     axes[0].legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=3, markerscale=6)
     axes[-1].set_xlabel("minute of the reading, or at which the window ends")
-    figure.tight_layout()
     return figure

@@ -16,7 +16,7 @@ from rich.text import Text
 from holdfast.parties.supervisor import Keeper, Supervisor
 from holdfast.topology import Topology
 
-__all__ = ["run_topology", "status_table"]
+__all__ = ["run_topology", "state_text", "status_table"]
 
 EVERY = 1.0
 """Seconds between two looks."""
@@ -87,11 +87,12 @@ def status_table(title: str, keepers: Iterable[Keeper]) -> Table:
     table.add_column("links")
     table.add_column("starts", justify="right")
     for keeper in keepers:
-        table.add_row(keeper.party.name, _state(keeper), *_facts(keeper), str(keeper.starts))
+        table.add_row(keeper.party.name, state_text(keeper), *_facts(keeper), str(keeper.starts))
     return table
 
 
-def _state(keeper: Keeper) -> Text:
+def state_text(keeper: Keeper) -> Text:
+    """How a party is, in a word or two."""
     if keeper.process is None:
         wait = max(0.0, keeper.due - time.monotonic())
         return Text(f"ended ({keeper.code}), again in {wait:.0f} s", style="red")
@@ -137,7 +138,7 @@ def _seconds(said: Any, name: str) -> str:
 
 def _print_changes(supervisor: Supervisor, console: Console, seen: dict[str, str]) -> None:
     for name, keeper in supervisor.keepers.items():
-        state = _state(keeper).plain
+        state = state_text(keeper).plain
         kind = "ended" if keeper.process is None else state
         if seen.get(name) != kind:
             seen[name] = kind

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from threading import Event
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from holdfast.errors import HoldfastError, InvalidArgumentError
 from holdfast.parties.guard import FolderGuard
 from holdfast.parties.metrics import serve_party_metrics
 from holdfast.topology import PartyKind, Topology
 
-__all__ = ["PartyEndedError", "read_routes", "run_party"]
+__all__ = ["SUPERVISOR", "PartyEndedError", "read_routes", "run_party"]
+
+SUPERVISOR: Final = "HOLDFAST_SUPERVISOR"
+"""In the environment: the process that keeps this one going, and that it does not outlive."""
 
 LOOK = 0.2
 """Seconds between two looks at whether the party is well."""
@@ -78,6 +82,8 @@ def run_party(
         while not ending.wait(LOOK):
             if running.failure is not None:
                 raise PartyEndedError(f"{name}: {running.failure}")
+            if os.environ.get(SUPERVISOR, str(os.getppid())) != str(os.getppid()):
+                raise PartyEndedError(f"{name}: its supervisor is gone; start that again")
         logger.info("%s: ends", name)
 
 
@@ -104,11 +110,11 @@ def _start_replica(
     routes: Mapping[str, str] | None,
 ) -> _Running:
     from holdfast.parties.replica import Replica
-    from holdfast.spark.sessions import driver_pid, local_session
+    from holdfast.spark.sessions import driver_pid, local_session, stop_session
 
     stage = topology.stages[name.partition("/")[0]]
     spark = local_session(f"holdfast {name}", master=master, partitions=stage.shards)
-    stack.callback(spark.stop)
+    stack.callback(stop_session, spark)
     guard.note_spark(driver_pid(spark))
     replica = Replica(topology, name, spark, routes=routes)
     stack.callback(replica.close)

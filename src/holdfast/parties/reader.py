@@ -87,6 +87,11 @@ class Reader:
         return list(self._client.gaps)
 
     @property
+    def publisher(self) -> str:
+        """The one that is read now."""
+        return self._client.intake.choice.current
+
+    @property
     def links(self) -> dict[str, bool]:
         """Those who publish it, and whether there is a connection to each."""
         return {party: link.is_connected for party, link in self._neighbours.links.items()}

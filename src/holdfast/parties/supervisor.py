@@ -20,6 +20,7 @@ from typing import Any, Self
 
 from holdfast.errors import HoldfastError, InvalidArgumentError
 from holdfast.parties.places import security_of
+from holdfast.parties.process import SUPERVISOR
 from holdfast.parties.whole_files import write_whole
 from holdfast.prometheus import LOOPBACK
 from holdfast.topology import Party, PartyKind, Topology
@@ -54,6 +55,8 @@ class Keeper:
     """What it last ended with."""
     status: Mapping[str, Any] | None = None
     """What it last said of itself."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """What it finds in its environment beyond ours."""
 
     def look(self, now: float) -> None:
         """Start it if it is time to; see whether it has ended."""
@@ -76,6 +79,7 @@ class Keeper:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
+                env={**os.environ, **self.environment, SUPERVISOR: str(os.getpid())},
                 # Ctrl-C is for the supervisor: it ends them in order.
                 start_new_session=True,
             )
@@ -111,6 +115,10 @@ class Supervisor:
     metrics: int | None = None
     """The port of the first party's figures for Prometheus; each has the next one, whether it runs
     here or not."""
+    routes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """By party: where it reaches others, if not where the file says."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """What replicas find in their environment beyond ours."""
     keepers: dict[str, Keeper] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -129,14 +137,24 @@ class Supervisor:
         for name, party in parties.items():
             if hosts and party.host not in hosts:
                 continue
-            command = [sys.executable, "-m", "holdfast", "node", str(self.file), name]
+            keeper = Keeper(
+                party, self._command(party, ports), logs / f"{name.replace('/', '-')}.log"
+            )
             if party.kind is PartyKind.REPLICA:
-                command += self.options
-            if name in ports:
-                command += ["--metrics", str(ports[name])]
-            self.keepers[name] = Keeper(party, command, logs / f"{name.replace('/', '-')}.log")
+                keeper.environment = self.environment
+            self.keepers[name] = keeper
         if ports:
             self._write_targets([ports[name] for name in self.keepers])
+
+    def _command(self, party: Party, ports: Mapping[str, int]) -> list[str]:
+        command = [sys.executable, "-m", "holdfast", "node", str(self.file), party.name]
+        if party.kind is PartyKind.REPLICA:
+            command += self.options
+        for other, address in self.routes.get(party.name, {}).items():
+            command += ["--route", f"{other}={address}"]
+        if party.name in ports:
+            command += ["--metrics", str(ports[party.name])]
+        return command
 
     def _write_targets(self, ports: Iterable[int]) -> None:
         """For the `file_sd_configs` of Prometheus."""

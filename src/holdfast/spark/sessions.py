@@ -4,11 +4,23 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from typing import Final
 
+from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-__all__ = ["STREAMING", "driver_pid", "local_session", "require_rocksdb"]
+__all__ = [
+    "DRIVER_GONE",
+    "STREAMING",
+    "driver_pid",
+    "local_session",
+    "require_rocksdb",
+    "stop_session",
+]
+
+DRIVER_GONE: Final = (Py4JError, OSError)
+"""What anything asked of Spark may raise when its JVM was killed."""
 
 STREAMING: Final = {
     "spark.sql.streaming.stateStore.providerClass": (
@@ -45,6 +57,12 @@ def local_session(name: str, *, master: str = "local[*]", partitions: int = 2) -
     for setting, value in STREAMING.items():
         builder = builder.config(setting, value)
     return builder.getOrCreate()
+
+
+def stop_session(spark: SparkSession) -> None:
+    """Also one whose JVM is gone."""
+    with suppress(*DRIVER_GONE):
+        spark.stop()
 
 
 def driver_pid(spark: SparkSession) -> int:

@@ -10,15 +10,18 @@ from typing import Protocol
 from pyspark.sql import DataFrame, SparkSession
 
 from holdfast.protocol.verification import Agreed, Compute, Input
+from holdfast.verify.calls import Calls, Unverified
 from holdfast.verify.jobs import Job, Stage
 from holdfast.verify.reading import Accuser, Binding, open_slices
 from holdfast.verify.slices import Making, Reporter, make_slices
 from holdfast.verify.source_files import SourceFile
 
-__all__ = ["Frames", "SparkComputer", "Witness", "define_job"]
+__all__ = ["Frames", "Maker", "SparkComputer", "Witness", "define_job"]
 
 Frames = Mapping[str, DataFrame]
 """What a stage reads, by the parents' names."""
+
+Maker = Callable[[Frames], DataFrame]
 
 
 class Witness(Reporter, Accuser, Protocol):
@@ -38,8 +41,10 @@ class SparkComputer:
         folder: Path,
         witness: Witness,
         task_witness: Witness | None = None,
+        calls_for: Callable[[Compute], Calls] = lambda step: Unverified(),
     ) -> None:
-        """`task_witness`: for tasks, if they are to speak through another one."""
+        """`task_witness`: for tasks, if they are to speak through another one. `calls_for`: what
+        the code of a stage may ask in a step."""
         self.spark = spark
         self._job = job
         self._replica = replica
@@ -48,10 +53,13 @@ class SparkComputer:
         self._folder = folder
         self._witness = witness
         self._task_witness = task_witness or witness
-        self._makers: dict[str, Callable[[Frames], DataFrame]] = {}
+        self._calls_for = calls_for
+        self.calls: Calls = Unverified()
+        """What the stage may ask that is computed now."""
+        self._makers: dict[str, Maker] = {}
         folder.mkdir(parents=True, exist_ok=True)
 
-    def define(self, stage: str, make: Callable[[Frames], DataFrame]) -> None:
+    def define(self, stage: str, make: Maker) -> None:
         """How to make a stage; a new definition takes the place of an old one."""
         self._makers[stage] = make
 
@@ -66,6 +74,7 @@ class SparkComputer:
             storage=self._storage,
             reporter=self._task_witness,
         )
+        self.calls = self._calls_for(step)
         df = self._makers[step.stage](frames)
         return make_slices(df, self._slices, making, self._witness)
 
@@ -84,12 +93,12 @@ def define_job(
         name: source.open(computer.spark, files[name]) for name, source in job.sources.items()
     }
     for stage in job.stages.values():
-        computer.define(stage.name, _maker(stage, sources))
+        computer.define(stage.name, _maker(computer, stage, sources))
 
 
-def _maker(stage: Stage, sources: Frames) -> Callable[[Frames], DataFrame]:
+def _maker(computer: SparkComputer, stage: Stage, sources: Frames) -> Maker:
     def make(frames: Frames) -> DataFrame:
         known = {**sources, **frames}
-        return stage.make(*(known[name] for name in stage.inputs))
+        return stage.frame([known[name] for name in stage.inputs], computer.calls)
 
     return make

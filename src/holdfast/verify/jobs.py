@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Final, overload
 
 from holdfast.errors import InvalidArgumentError
 from holdfast.protocol.verification import Plan
+from holdfast.verify.calls import Calls, Unverified
 from holdfast.verify.source_files import Source, make_source
 
 if TYPE_CHECKING:
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
 __all__ = ["Job", "Make", "Stage", "check_name"]
 
 Make = Callable[..., "DataFrame"]
-"""Makes a DataFrame of those that it reads, in the order of the stage's inputs."""
+"""Makes a DataFrame of those that it reads, in the order of the stage's inputs. A keyword-only
+parameter `calls` is given `Calls`."""
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 
@@ -40,6 +42,12 @@ class Stage:
     inputs: tuple[str, ...]
     """Sources, and stages that were defined before."""
     make: Make
+    wants_calls: bool = False
+    """Whether its function is to be given `Calls`."""
+
+    def frame(self, inputs: Sequence[DataFrame], calls: Calls) -> DataFrame:
+        """What it makes of its inputs."""
+        return self.make(*inputs, calls=calls) if self.wants_calls else self.make(*inputs)
 
 
 class Job:
@@ -93,8 +101,11 @@ class Job:
         `inputs` they are the names of its parameters."""
 
         def add(function: Make) -> Make:
-            read = inputs if inputs is not None else list(inspect.signature(function).parameters)
-            self._add_stage(name or function.__name__, tuple(read), function)
+            parameters = inspect.signature(function).parameters.values()
+            named = [each.name for each in parameters if each.kind is not each.KEYWORD_ONLY]
+            read = tuple(named if inputs is None else inputs)
+            wants_calls = any(each.kind is each.KEYWORD_ONLY for each in parameters)
+            self._add_stage(Stage(name or function.__name__, read, function, wants_calls))
             return function
 
         return add if make is None else add(make)
@@ -114,10 +125,11 @@ class Job:
             for name, source in self.sources.items()
         }
         for stage in self.stages.values():
-            made[stage.name] = stage.make(*(made[each] for each in stage.inputs))
+            made[stage.name] = stage.frame([made[each] for each in stage.inputs], Unverified())
         return {name: made[name] for name in self.stages}
 
-    def _add_stage(self, name: str, inputs: tuple[str, ...], make: Make) -> None:
+    def _add_stage(self, stage: Stage) -> None:
+        name, inputs = stage.name, stage.inputs
         self._check_new("stage", name)
         for each in inputs:
             if each not in self.sources and each not in self.stages:
@@ -130,7 +142,7 @@ class Job:
                 raise InvalidArgumentError(
                     f"job {self.name}: stage {name} names {each!r} twice; name each input once"
                 )
-        self.stages[name] = Stage(name, inputs, make)
+        self.stages[name] = stage
 
     def _check_new(self, what: str, name: str) -> None:
         check_name(f"job {self.name}: {what}", name)

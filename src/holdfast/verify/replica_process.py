@@ -17,19 +17,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from holdfast.errors import HoldfastError, InvalidArgumentError
-from holdfast.protocol.verification import Plan, Standing
+from holdfast.protocol.verification import Compute, Plan, Standing
 from holdfast.verify.client import Verifiers, Witness
 from holdfast.verify.computing import SparkComputer, define_job
 from holdfast.verify.determinism import JOB_TIME
+from holdfast.verify.hosts import this_host
 from holdfast.verify.job_files import Program, load_job
 from holdfast.verify.orders import Orders
 from holdfast.verify.program import run_program
 from holdfast.verify.replica import Replica
 from holdfast.verify.signing import Signer
-from holdfast.verify.slices import this_host
+from holdfast.verify.task_calls import TaskCalls
 from holdfast.verify.trace import Trace
 
 __all__ = ["TRACE", "replica_environment", "run_replica"]
@@ -76,6 +78,7 @@ def run_replica(orders: Orders) -> Standing:
                 folder,
                 witness,
                 replace(witness, timeout=TASK_PATIENCE),
+                lambda step: _calls(orders, plan, witness, step),
             )
             trace = Trace(folder / TRACE)
             replica = Replica(orders.replica, plan, orders.mode, verifiers, computer, trace)
@@ -85,6 +88,19 @@ def run_replica(orders: Orders) -> Standing:
             return replica.finish()
     finally:
         spark.stop()
+
+
+def _calls(orders: Orders, plan: Plan, witness: Witness, step: Compute) -> TaskCalls:
+    return TaskCalls(
+        stage=step.stage,
+        run=step.run,
+        basis=step.basis,
+        stages=plan.stages,
+        slices=plan.slices,
+        retries=orders.retries,
+        witness=witness,
+        asks=orders.asks,
+    )
 
 
 def _session(orders: Orders) -> SparkSession:
@@ -113,7 +129,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             raise InvalidArgumentError("PYTHONHASHSEED: is not 0; start replicas with it")
         run_replica(orders)
         logger.info("%s: replica %d is done", orders.job, orders.replica)
-    except HoldfastError as error:
+    except (HoldfastError, PySparkException) as error:
         parser.exit(1, f"{error}\n")
 
 

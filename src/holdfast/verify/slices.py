@@ -7,42 +7,50 @@ task never waits for a verdict.
 
 from __future__ import annotations
 
-import os
-import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import TaskContext
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import DataFrame, SparkSession
 
 from holdfast.errors import HoldfastError, InvalidArgumentError, StoreError
 from holdfast.protocol.verification import Agreed, Holder, Report, Run
 from holdfast.spark.shards import shard_column, shard_labels
-from holdfast.verify.canonical import canonical, canonical_schema
-from holdfast.verify.slice_files import SliceWriter, Written
+from holdfast.verify.canonical import canonical, canonical_schema, spark_schema
+from holdfast.verify.hosts import this_host
+from holdfast.verify.slice_files import SliceWriter
 from holdfast.wire.errors import WireError
 from holdfast.wire.untrusted import check_table
 
-__all__ = ["HOST", "Making", "Reporter", "make_slices", "this_host"]
+__all__ = ["Making", "Reporter", "make_slices"]
 
-HOST: Final = "HOLDFAST_HOST"
-"""Environment variable: what the host of a process is to be called in reports."""
 _LABEL: Final = "holdfast slice"
-_MADE: Final = "slice int, host string, path string, digest binary, rows bigint, told boolean"
-_MADE_ARROW: Final = pa.schema(
-    [
-        ("slice", pa.int32()),
-        ("host", pa.string()),
-        ("path", pa.string()),
-        ("digest", pa.binary()),
-        ("rows", pa.int64()),
-        ("told", pa.bool_()),
-    ]
+_MADE: Final = pa.schema(
+    {
+        "slice": pa.int32(),
+        "host": pa.string(),
+        "path": pa.string(),
+        "digest": pa.binary(),
+        "rows": pa.int64(),
+        "told": pa.bool_(),
+    }
 )
+
+
+class _Made(NamedTuple):
+    """What a task answers its driver."""
+
+    slice: int
+    host: str
+    path: str
+    digest: bytes
+    rows: int
+    told: bool
+    """Whether the verifiers have heard of it."""
 
 
 class Reporter(Protocol):
@@ -71,7 +79,7 @@ class Making:
         run = f"{self.run.epoch}-{self.run.attempt}"
         return PurePosixPath(self.job, str(self.replica), self.stage, run)
 
-    def report_of(self, made: Row) -> Report:
+    def report_of(self, made: _Made) -> Report:
         return Report(
             job=self.job,
             stage=self.stage,
@@ -80,7 +88,7 @@ class Making:
             replica=self.replica,
             host=made.host,
             path=made.path,
-            digest=bytes(made.digest),
+            digest=made.digest,
             rows=made.rows,
             basis=self.basis,
         )
@@ -109,32 +117,34 @@ def make_slices(
         number = context.partitionId()
         yield _make(making, number, schema, _checked(batches, making, schema, labels[number]))
 
-    made = {row.slice: row for row in rows.mapInArrow(make, _MADE).collect()}
+    made = _collect(rows, make)
     # Spark leaves out partitions where it knows that there is nothing in any.
     missing = sorted(set(range(slices)) - made.keys())
     if missing:
-        made |= {row.slice: row for row in _make_empty(df, making, schema, missing).collect()}
-    for row in made.values():
-        if not row.told:
-            reporter.report(making.report_of(row))
+        made |= _make_empty(df.sparkSession, making, schema, missing)
+    for each in made.values():
+        if not each.told:
+            reporter.report(making.report_of(each))
     return tuple(_own(made[number], making.replica) for number in range(slices))
 
 
-def this_host() -> str:
-    """What reports call the machine that this process runs on."""
-    return os.environ.get(HOST) or os.environ.get("SPARK_LOCAL_HOSTNAME") or socket.gethostname()
-
-
 def _make_empty(
-    df: DataFrame, making: Making, schema: pa.Schema, missing: Sequence[int]
-) -> DataFrame:
+    spark: SparkSession, making: Making, schema: pa.Schema, missing: Sequence[int]
+) -> dict[int, _Made]:
     def make(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for place in batch.column(0).to_pylist():
                 yield _make(making, missing[place], schema, iter(()))
 
-    places = df.sparkSession.range(0, len(missing), 1, len(missing))
-    return places.mapInArrow(make, _MADE)
+    return _collect(spark.range(0, len(missing), 1, len(missing)), make)
+
+
+def _collect(
+    df: DataFrame, make: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+) -> dict[int, _Made]:
+    """What tasks have made of its partitions, by slice."""
+    answers = df.mapInArrow(make, spark_schema(_MADE)).collect()
+    return {row[0]: _Made(row[0], row[1], row[2], bytes(row[3]), row[4], row[5]) for row in answers}
 
 
 def _make(
@@ -144,28 +154,16 @@ def _make(
         for table in tables:
             writer.add(table)
         written = writer.finish()
-    row = _row(number, written)
+    made = _Made(number, this_host(), written.path, written.digest, written.rows, True)
     try:
-        making.reporter.report(making.report_of(row))
+        making.reporter.report(making.report_of(made))
     except (HoldfastError, OSError):
-        row = Row(**{**row.asDict(), "told": False})
-    return pa.RecordBatch.from_pylist([row.asDict()], _MADE_ARROW)
+        made = made._replace(told=False)
+    return pa.RecordBatch.from_pylist([made._asdict()], _MADE)
 
 
-def _row(number: int, written: Written) -> Row:
-    return Row(
-        slice=number,
-        host=this_host(),
-        path=written.path,
-        digest=written.digest,
-        rows=written.rows,
-        told=True,
-    )
-
-
-def _own(made: Row, replica: int) -> Agreed:
-    holder = Holder(replica, made.host, made.path)
-    return Agreed(bytes(made.digest), made.rows, (holder,))
+def _own(made: _Made, replica: int) -> Agreed:
+    return Agreed(made.digest, made.rows, (Holder(replica, made.host, made.path),))
 
 
 def _checked(

@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from holdfast.protocol.verification import Agreed, Input, Report, Run
+from holdfast.verify.calls import Unverified
 from holdfast.verify.determinism import total_order
 from holdfast.verify.jobs import Job
 from holdfast.verify.reading import Binding, open_slices
@@ -92,11 +93,14 @@ class _Bench:
     def check(self, name: str, shown: int) -> StageCheck:
         stage = self._job.stages[name]
         frames = [self._frames[each] for each in stage.inputs]
-        usual = stage.make(*frames)
+        usual = stage.frame(frames, Unverified())
         first = self._run(name, 0, usual)
         with _settings(self._spark, _OTHER_SETTINGS):
-            second = self._run(name, 1, stage.make(*map(_disturbed, frames)))
-        self._frames[name] = open_slices(self._spark, self._save(name, 0, first))
+            disturbed = stage.frame([_disturbed(frame) for frame in frames], Unverified())
+            second = self._run(name, 1, disturbed)
+        path = self._storage / f"{name}.binding"
+        self._binding(name, first).save(path)
+        self._frames[name] = open_slices(self._spark, path)
         difference = self._compare(name, first, second, shown)
         return StageCheck(name, difference, tuple(suspects(usual)))
 
@@ -116,39 +120,42 @@ class _Bench:
         inputs = tuple(Input(each.digest, each.rows, each.holders, False) for each in slices)
         return Binding(self._storage, name, inputs, _Nobody())
 
-    def _save(self, name: str, run: int, slices: Sequence[Agreed]) -> Path:
-        path = self._storage / f"{name}-{run}.binding"
-        self._binding(name, slices).save(path)
-        return path
-
     def _compare(
         self, name: str, first: Sequence[Agreed], second: Sequence[Agreed], shown: int
     ) -> Difference | None:
-        only: list[list[Mapping[str, Any]]] = [[], []]
+        only_first: list[Mapping[str, Any]] = []
+        only_second: list[Mapping[str, Any]] = []
         for number, (one, other) in enumerate(zip(first, second, strict=True)):
-            if one.digest == other.digest:
-                continue
-            rows = [
-                {repr(row): row for row in self._rows(name, slices, number)}
-                for slices in (first, second)
-            ]
-            counts = [
-                Counter(map(repr, self._rows(name, slices, number))) for slices in (first, second)
-            ]
-            for side in (0, 1):
-                more = counts[side] - counts[1 - side]
-                only[side] += [rows[side][each] for each in more.elements()]
-            if min(map(len, only)) >= shown:
+            if one.digest != other.digest:
+                rows, others = (list(self._rows(name, each, number)) for each in (first, second))
+                only_first += _without(rows, others)
+                only_second += _without(others, rows)
+            if min(len(only_first), len(only_second)) >= shown:
                 break
-        if not any(only):
+        if not only_first and not only_second:
             return None
-        return Difference(tuple(only[0][:shown]), tuple(only[1][:shown]))
+        return Difference(tuple(only_first[:shown]), tuple(only_second[:shown]))
 
     def _rows(
         self, name: str, slices: Sequence[Agreed], number: int
     ) -> Iterator[Mapping[str, Any]]:
         for table in self._binding(name, slices).read(number):
             yield from table.to_pylist()
+
+
+def _without(
+    rows: Sequence[Mapping[str, Any]], others: Sequence[Mapping[str, Any]]
+) -> list[Mapping[str, Any]]:
+    """Rows that are not among the others, or more often."""
+    left = Counter(map(repr, others))
+    found = []
+    for row in rows:
+        shown = repr(row)
+        if left[shown]:
+            left[shown] -= 1
+        else:
+            found.append(row)
+    return found
 
 
 def _disturbed(df: DataFrame) -> DataFrame:

@@ -113,7 +113,7 @@ class Link:
             attempt += 1
             # One that was made and broken at once again counts as failed too.
             failures = 0 if connection.looks > LOOKS // 2 and connection.heard else failures + 1
-            if trouble != self.trouble and not self._closing.is_set():
+            if _gist(trouble) != _gist(self.trouble) and not self._closing.is_set():
                 logger.warning("%s: no link to %s: %s", self._me, self.to, trouble)
             self.trouble = trouble
 
@@ -139,6 +139,11 @@ class Link:
             self._receive(self.to, message)
         except Exception:
             logger.exception("%s: taking a message of %s failed", self._me, self.to)
+
+
+def _gist(trouble: str) -> str:
+    """Without what gRPC says in other words with every attempt."""
+    return trouble.partition("; last error:")[0]
 
 
 class _Connection:

@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 
+from holdfast.spark.sessions import DRIVER_GONE
 from holdfast.spark.shards import shard_labels
 from holdfast.spark.stages.compile import Compiled
 from holdfast.spark.stages.entries import Entry
@@ -72,19 +73,24 @@ class StageQuery:
     @property
     def failure(self) -> str | None:
         """Why the query has stopped, if it has."""
-        if self._query.isActive:
-            return None
-        error = self._query.exception()
+        try:
+            if self._query.isActive:
+                return None
+            error = self._query.exception()
+        except DRIVER_GONE:
+            return "Spark's driver has ended"
         return "the query has stopped" if error is None else str(error)
 
     @property
     def progress(self) -> dict[str, Any] | None:
         """What Spark says of the last batch."""
-        said = self._query.lastProgress
-        return None if said is None else json.loads(said.json)
+        with suppress(*DRIVER_GONE):
+            said = self._query.lastProgress
+            return None if said is None else json.loads(said.json)
+        return None
 
     def stop(self) -> None:
-        with suppress(StreamingQueryException):
+        with suppress(StreamingQueryException, *DRIVER_GONE):
             self._query.stop()
 
     def _take_batch(self, df: DataFrame, batch: int) -> None:

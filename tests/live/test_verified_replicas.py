@@ -1,0 +1,140 @@
+"""Replicas of a job as processes, with a verifier that is one too: kills cost nothing but time."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from harness.deployment import QUICK, free_port, wait_for
+from holdfast.protocol.verification import Holder, JobState, Mode, Model, Rules
+from holdfast.verify import Job, load_job
+from holdfast.verify.charter import Charter
+from holdfast.verify.client import Verifiers, Witness
+from holdfast.verify.orders import Orders
+from holdfast.verify.replica_process import TRACE, replica_environment
+from holdfast.verify.signing import Signer
+from holdfast.verify.slice_files import read_slice
+
+JOB = """
+from pyspark.sql import functions as F
+from holdfast.verify import Job
+
+job = Job("sums", slices=2)
+job.source("rows", "rows.parquet")
+
+@job.stage
+def sums(rows):
+    return rows.groupBy("k").agg(F.sum("n").alias("n"))
+
+@job.stage
+def most(sums):
+    return sums.agg(F.max("n").alias("n"))
+"""
+MOST = sum(n for n in range(1000) if n % 7 == 5)
+
+
+@contextmanager
+def process(*arguments: str, log: Path) -> Iterator[subprocess.Popen[bytes]]:
+    environment = os.environ | replica_environment() | {"JDK_JAVA_OPTIONS": QUICK}
+    with log.open("ab") as file:
+        started = subprocess.Popen(
+            [sys.executable, "-m", *arguments], stdout=file, stderr=file, env=environment
+        )
+        try:
+            yield started
+        finally:
+            started.kill()
+            started.wait()
+
+
+class Submission:
+    """A job for two replicas, of which one may crash."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        (folder / "job.py").write_text(JOB)
+        pq.write_table(
+            pa.table({"k": [n % 7 for n in range(1000)], "n": range(1000)}), folder / "rows.parquet"
+        )
+        job = load_job(folder / "job.py")
+        assert isinstance(job, Job)
+        self.plan = job.plan
+        self.signers = {number: Signer.make() for number in (0, 1, 2)}
+        self.address = f"127.0.0.1:{free_port()}"
+        self.storage = folder / "storage"
+        keys = {number: signer.public for number, signer in self.signers.items()}
+        rules = Rules(mode=Mode.HYBRID, shared_hosts=True)
+        stages = dict(job.plan.stages)
+        Charter("sums-1", stages, job.slices, Model.CRASH, 1, rules, keys).write(folder / "charter")
+        files = {name: source.find(job.folder) for name, source in job.sources.items()}
+        for number in (1, 2):
+            Orders(
+                file=str(folder / "job.py"),
+                job="sums-1",
+                replica=number,
+                mode=rules.mode,
+                slices=job.slices,
+                retries=rules.retries,
+                submitted=time.time_ns() // 1000,
+                sources=files,
+                storage=str(self.storage),
+                folder=str(folder / f"replica-{number}"),
+                verifiers=(self.address,),
+                asks=(self.address,),
+                secret=self.signers[number].secret,
+                spark={"spark.master": "local[1]"},
+            ).write(folder / f"orders-{number}")
+
+    @property
+    def coordinator(self) -> Witness:
+        return Witness("sums-1", 0, self.signers[0], (self.address,))
+
+    def verifier(self) -> list[str]:
+        places = [str(self.folder / name) for name in ("charter", "verifier")]
+        return ["holdfast.verify.server", *places, "--address", self.address]
+
+    def replica(self, number: int) -> list[str]:
+        return ["holdfast.verify.replica_process", str(self.folder / f"orders-{number}")]
+
+    def trace(self, number: int) -> str:
+        path = self.folder / f"replica-{number}" / TRACE
+        return path.read_text() if path.exists() else ""
+
+
+def refuse(holder: Holder, why: str) -> None:
+    raise AssertionError(f"{holder}: {why}")
+
+
+def test_a_job_survives_kills_of_a_replica_and_of_the_verifier(tmp_path: Path) -> None:
+    submission = Submission(tmp_path)
+    logs = tmp_path / "log"
+    with ExitStack() as stack:
+        verifier = stack.enter_context(process(*submission.verifier(), log=logs))
+        replicas = [
+            stack.enter_context(process(*submission.replica(number), log=logs)) for number in (1, 2)
+        ]
+        wait_for("a stage to start", lambda: "starts" in submission.trace(2), 120)
+        replicas[1].kill()
+        verifier.kill()
+        verifier.wait()
+        stack.enter_context(process(*submission.verifier(), log=logs))
+        submission.coordinator.gone(2)
+        assert replicas[0].wait(120) == 0, logs.read_text()
+        with Verifiers(submission.plan, 3, [submission.address]) as verifiers:
+            standing = verifiers.consult()
+        assert standing.state is JobState.DONE
+        rows = [
+            row
+            for agreed in standing.verdicts["most"].slices.values()
+            for piece in read_slice(submission.storage, agreed.digest, agreed.holders, refuse)
+            for row in piece.to_pylist()
+        ]
+        assert rows == [{"n": MOST}]
