@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Final
+
+import msgspec
 
 from holdfast.protocol.verification import Finding, Kind, Mode, Model, Run, Standing
 
 __all__ = ["Account", "hosts_of"]
 
+NAME: Final = "account.json"
 _WORDS: Mapping[Kind, str] = {
     Kind.OUTVOTED: "outvoted",
     Kind.MISSING: "missing",
@@ -57,14 +59,16 @@ class Account:
         """As text and as JSON, into the folder of the submission; where the text is."""
         text = self.folder / "account.txt"
         text.write_text(self.text())
-        (self.folder / "account.json").write_text(json.dumps(self.as_dict(), indent=2) + "\n")
+        found = msgspec.json.encode(self, enc_hook=str)
+        (self.folder / NAME).write_bytes(msgspec.json.format(found) + b"\n")
         return text
 
-    def as_dict(self) -> dict[str, Any]:
-        found = asdict(self)
-        found["output"] = None if self.output is None else str(self.output)
-        found["folder"] = str(self.folder)
-        return found
+    @classmethod
+    def read(cls, folder: Path) -> Account:
+        """The account of a job that ran before."""
+        return msgspec.json.decode(
+            (folder / NAME).read_bytes(), type=cls, dec_hook=lambda kind, value: kind(value)
+        )
 
     def text(self) -> str:
         return "\n".join(self._lines()) + "\n"
