@@ -52,6 +52,8 @@ def small_config(
         mode=mode,
         slices=2,
         restarts=1,
+        patience=60.0,
+        limit=90.0,
         linger=linger,
         storage=str(folder / "storage"),
         work=str(folder / "work"),
