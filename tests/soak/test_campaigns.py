@@ -1,7 +1,7 @@
 """The short version of every soak campaign: a few seeds that are the same on every run.
 
-That of `nodes` is in tests/live/test_nodes.py, that of `verified` in tests/live/test_verified.py and
-tests/verify/test_coordinator.py.
+That of `nodes` is in tests/live/test_nodes.py, that of `verified` in tests/live/test_verified.py
+and tests/verify/test_coordinator.py.
 """
 
 from __future__ import annotations

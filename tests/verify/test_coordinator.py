@@ -79,10 +79,21 @@ def test_two_colluders_of_four_who_stay_wrong_end_the_job_and_are_shown(tmp_path
 
 
 def test_two_liars_of_four_who_lie_once_cost_one_stage(tmp_path: Path) -> None:
-    lies = tuple(Lie(number, "charges", Wrong.VALUE, alike=True) for number in (1, 2))
+    lies = (
+        *(Lie(number, "charges", Wrong.VALUE, alike=True) for number in (1, 2)),
+        *slow("charges", 3, 4),
+    )
     account = run(Case(1, Mode.HYBRID, lies), tmp_path)
     assert account.is_verified
     assert account.runs == {"hourly": Run(), "charges": Run(0, 1), "bills": Run()}
+
+
+def test_who_differs_tries_again_on_other_hosts_where_too_few_agree(tmp_path: Path) -> None:
+    lies = tuple(Lie(number, "charges", Wrong.VALUE) for number in (1, 2))
+    account = run(Case(1, Mode.HYBRID, lies), tmp_path)
+    assert account.is_verified
+    moved = [replica for replica, pools in account.pools.items() if pools[1:] == ("p-spare",)]
+    assert moved in ([1], [2])
 
 
 def test_a_first_stage_without_quorum_is_computed_again_itself(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ has ended, starts again what can be started again, and hashes whatever it delive
 from __future__ import annotations
 
 import logging
+import signal
 import time
 from collections import deque
 from collections.abc import Callable
@@ -17,7 +18,7 @@ from threading import Event
 from typing import Final, Self
 
 from holdfast.errors import StoreUnavailableError
-from holdfast.protocol.verification import JobState, Standing
+from holdfast.protocol.verification import Finding, JobState, Standing
 from holdfast.verify.account import Account, hosts_of
 from holdfast.verify.admission import Admission
 from holdfast.verify.config import Pool
@@ -96,6 +97,7 @@ class Coordinator:
         """What the verifiers are to hear, in order."""
         self._begun = time.monotonic()
         self._rows = 0
+        self._seen: set[Finding] = set()
 
     def run(self, show: Callable[[Coordinator], None], ending: Event | None = None) -> Account:
         """Until the result is delivered or cannot be had. `show` is called again and again.
@@ -142,6 +144,8 @@ class Coordinator:
         self._consult()
         if self.standing is None or self.standing.state is JobState.FAILED:
             return False
+        if self.standing.state is JobState.RUNNING:
+            self._end_dissenters(self.standing)
         self._tell_ends()
         if self.standing.state is JobState.RUNNING:
             for member in self.members.values():
@@ -187,6 +191,22 @@ class Coordinator:
         member.running = None
         member.ended, member.code = time.monotonic(), code
         logger.info("replica %d has ended with %d", member.number, code)
+
+    def _end_dissenters(self, standing: Standing) -> None:
+        """Where too few agreed, let those who differ try on other hosts, if there are any."""
+        new = set(standing.findings) - self._seen
+        self._seen |= new
+        for replica in {each for finding in new for each in finding.dissenters}:
+            member = self.members[replica]
+            is_movable = self.placement.next_pool(replica) != self.placement[replica]
+            if member.running is not None and is_movable:
+                member.running.ask_to_end()
+                member.running.end(ANSWER)
+                member.running = None
+                member.ended, member.code = time.monotonic(), -signal.SIGTERM
+                member.failures -= 1
+                self._tell_ends()
+                self._start_again(member)
 
     def _tell_ends(self) -> None:
         """Whose processes have ended although the job is not done, or not well."""
