@@ -27,7 +27,7 @@ def test_a_liar_and_a_killed_driver_change_nothing(tmp_path: Path) -> None:
         Lie(2, "charges", Wrong.CRASH),
         *(Lie(other, "charges", Wrong.SLOW) for other in (3, 4)),
     ]
-    account = verify_billing(file, small_config(tmp_path), tmp_path, lies)
+    account = verify_billing(file, small_config(tmp_path, linger=5.0), tmp_path, lies)
     assert account.is_verified, account.text()
     assert set(account.runs.values()) == {Run()}
     found = {(each.replica, each.kind) for each in account.findings}
