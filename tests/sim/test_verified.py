@@ -121,11 +121,11 @@ def test_redirected_inputs_come_from_somebody_elses_copy() -> None:
 
 
 def test_right_hash_with_wrong_data_is_laid_at_the_makers_door() -> None:
-    """Redirected readers find out; the output's own holder is found out at delivery."""
+    """Redirected readers find out, and have the coordinator look; or it does when it delivers."""
     faults = [
         *(Fault(FaultKind.WRONG, replica, "a") for replica in (1, 2)),
-        Fault(FaultKind.HOLLOW, 3, "a"),
-        Fault(FaultKind.HOLLOW, 4, "d"),
+        Fault(FaultKind.HOLLOW, 4, "a"),
+        Fault(FaultKind.HOLLOW, 1, "d"),
     ]
     blamed = set()
     for seed in range(20):
@@ -134,7 +134,7 @@ def test_right_hash_with_wrong_data_is_laid_at_the_makers_door() -> None:
         assert trial.world.delivered is not None
         found = trial.world.verifiers[0].findings
         blamed |= {each.replica for each in found if each.kind is Kind.BROKEN_DATA}
-    assert blamed == {3, 4}
+    assert blamed == {1, 4}
 
 
 def test_a_crash_of_one_of_two_costs_nothing() -> None:
@@ -196,22 +196,22 @@ MUTATIONS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
 @pytest.mark.parametrize("name", MUTATIONS)
 def test_a_missing_rule_is_noticed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     MUTATIONS[name](monkeypatch)
-    assert any(_fails(seed) for seed in range(400)), "unnoticed"
+    assert any(_fails(seed) for seed in range(SEEDS)), f"unnoticed in {SEEDS} seeds"
 
 
 def _fails(seed: int) -> bool:
     try:
-        return bool(try_job(draw_job(seed)).problems)
+        return bool(try_job(draw_job(seed, mode=Mode.HYBRID)).problems)
     except Exception:  # A rule that is missing may bring the protocol to a stop of its own.
         return True
 
 
-def test_a_verifier_that_misses_a_call_is_another() -> None:
+def test_a_verifier_without_half_of_its_journal_is_another() -> None:
     trial = try_job(job(Mode.HYBRID, FOUR, [Fault(FaultKind.COLLUDE, 1, "a", 1)]))
     calls = trial.world.calls[0]
     standing = trial.world.verifiers[0].standing()
     assert trial.world.replayed(0) == standing
-    del calls[len(calls) // 2]
+    del calls[len(calls) // 2 :]
     assert trial.world.replayed(0) != standing
 
 

@@ -53,14 +53,17 @@ class Witness:
     signer: Signer = field(repr=False)
     verifiers: tuple[str, ...]
     security: Security | None = field(default=None, repr=False)
+    needed: int | None = None
+    """How many must have heard it; more than half if it is not given. The others hear of it from
+    them."""
     timeout: float = TIMEOUT
 
     def start(self, host: str) -> None:
         self._tell(Started(self.job, host))
 
     def report(self, report: Report) -> None:
-        """Returns when more than half of the verifiers have it on disk; the others hear of it from
-        them. Raises UnreachableError or RefusedError if that cannot be."""
+        """Returns when enough verifiers have it on disk. Raises UnreachableError or RefusedError if
+        that cannot be."""
         self._tell(Reported(report))
 
     def broken(self, stage: str, number: int, maker: int) -> None:
@@ -77,7 +80,7 @@ class Witness:
 
     def _tell(self, telling: Telling) -> None:
         envelope = seal(self.replica, telling, self.signer)
-        needed = len(self.verifiers) // 2 + 1
+        needed = self.needed or len(self.verifiers) // 2 + 1
         waiting = list(self.verifiers)
         refusals: list[WireError] = []
         told = 0

@@ -28,11 +28,15 @@ from holdfast.verify.messages import (
 )
 from holdfast.verify.signing import is_signed
 
-__all__ = ["ForgedError", "Register"]
+__all__ = ["ForgedError", "OldWordError", "Register"]
 
 
 class ForgedError(HoldfastError):
     """Somebody says something in another's name, or what only another may say."""
+
+
+class OldWordError(HoldfastError):
+    """The coordinator has said this before, or something newer."""
 
 
 class Register:
@@ -43,7 +47,9 @@ class Register:
     ) -> None:
         self.charter = charter
         self.counts: Counter[str] = Counter()
-        """What was taken in (`told`), was known (`known`), and was `refused` for what reason."""
+        """What was taken in (`told`), and what was known already (`known`)."""
+        self.refused: Counter[str] = Counter()
+        """What was not, by the error that says why."""
         self.told: list[Envelope] = []
         """All that was taken in, in order: other verifiers may want to hear of it."""
         self._journal = Journal(folder)
@@ -69,6 +75,11 @@ class Register:
     def standing(self) -> Standing:
         return self._verifier.standing()
 
+    @property
+    def started(self) -> dict[int, str]:
+        """The hosts of the replicas that have said that they start."""
+        return dict(self._verifier.started)
+
     def chunk(self, stage: str, number: int, seq: int) -> Agreed | None:
         return self._verifier.chunk(stage, number, seq)
 
@@ -81,7 +92,7 @@ class Register:
             try:
                 is_new = self._take(envelope, now)
             except HoldfastError as error:
-                self.counts[f"refused {type(error).__name__}"] += 1
+                self.refused[type(error).__name__] += 1
                 answers.append(str(error))
                 continue
             answers.append("")
@@ -161,7 +172,7 @@ class Register:
             if sender != COORDINATOR:
                 raise ForgedError(f"replica {sender} says what only the coordinator may say")
             if telling.number <= self._last_word:
-                raise ForgedError("the coordinator has said this before, or something newer")
+                raise OldWordError("the coordinator has said this before, or something newer")
 
     def _apply(self, envelope: Envelope, telling: Telling, now: float) -> None:
         match telling:

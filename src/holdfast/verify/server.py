@@ -33,7 +33,7 @@ from holdfast.verify.messages import (
     encode,
 )
 from holdfast.verify.register import Register
-from holdfast.wire import Address, LogClient, LogServer, Outbox, Security, WireError
+from holdfast.wire import Address, LogClient, LogServer, Outbox, Security
 
 __all__ = ["VerifierServer", "main"]
 
@@ -129,18 +129,21 @@ class VerifierServer:
         with self._change:
             standing = self._register.standing()
             counts = dict(self._register.counts)
+            refused = self._register.refused + self._server.refused
+            started = self._register.started
         return json.dumps(
             {
                 "job": self._register.charter.job,
                 "state": standing.state,
                 "failure": standing.failure,
+                "started": started,
                 "stages": {
                     name: {"state": verdict.state, "run": str(verdict.run)}
                     for name, verdict in standing.verdicts.items()
                 },
                 "findings": [asdict(finding) for finding in standing.findings],
                 "counts": counts,
-                "server": dict(self._server.counts),
+                "refused": refused,
             }
         ).encode()
 
@@ -169,13 +172,12 @@ class VerifierServer:
             try:
                 with LogClient(peer, self._security, timeout=TIMEOUT) as client:
                     envelopes = decode(client.act("told", encode(first)), Envelopes)
-            except WireError as error:
+                with self._change:
+                    self._register.tell(envelopes)
+                    self._change.notify_all()
+                first += len(envelopes)
+            except HoldfastError as error:
                 logger.debug("%s: %s", peer, error)
-                continue
-            with self._change:
-                self._register.tell(envelopes)
-                self._change.notify_all()
-            first += len(envelopes)
 
     def _remembered(self, address: Address) -> Address:
         """Port 0 stands for any; once taken it is kept."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import permutations
+
 import pytest
 
 from holdfast.errors import InvalidArgumentError
@@ -117,16 +119,14 @@ def test_the_same_again_is_harmless() -> None:
     assert judge.findings == ()
 
 
-def test_who_says_two_things_counts_for_nothing() -> None:
+@pytest.mark.parametrize("words", list(permutations(["1x", "2x", "2y", "3x"])))
+def test_who_says_two_things_is_named_and_decides_nothing_by_it(words: tuple[str, ...]) -> None:
     judge = verifier(plan=ONE)
-    tell(judge, "a", "xx")
-    judge.report(report("a", 2, "y"), 0.0)
+    for replica, word in words:
+        judge.report(report("a", int(replica), word), 0.0)
     assert kinds(judge) == [(Kind.EQUIVOCATED, 2)]
-    judge.report(report("a", 3, "x"), 0.0)
-    assert agreed(judge, "a") is None
-    judge.report(report("a", 4, "x"), 0.0)
-    assert agreed(judge, "a") == "x"
-    assert [each.replica for each in judge.verdict("a").slices[0].holders] == [1, 3, 4]
+    assert agreed(judge, "a") == "x", "whatever was heard first"
+    assert [each.replica for each in judge.verdict("a").slices[0].holders] == [1, 3]
 
 
 def test_who_contradicts_itself_late_holds_nothing_any_more() -> None:
@@ -270,10 +270,12 @@ def test_one_accuser_may_lie_two_do_not() -> None:
     judge = verifier(plan=ONE)
     tell(judge, "a", "xxx")
     judge.broken("a", 0, 1, 4, 0.0)
-    assert judge.findings == ()
     judge.broken("a", 0, 1, 4, 0.0)
     assert judge.findings == ()
+    (doubt,) = judge.standing().doubts
+    assert (doubt.stage, doubt.slice, doubt.holder.replica) == ("a", 0, 1)
     judge.broken("a", 0, 1, 3, 0.0)
+    assert judge.standing().doubts == ()
     assert kinds(judge) == [(Kind.BROKEN_DATA, 1)]
     assert [each.replica for each in judge.verdict("a").slices[0].holders] == [2, 3]
 
@@ -284,6 +286,21 @@ def test_the_coordinator_is_believed_and_so_is_the_maker(accuser: int) -> None:
     tell(judge, "a", "xxx")
     judge.broken("a", 0, 2, accuser, 0.0)
     assert kinds(judge) == [(Kind.BROKEN_DATA, 2)]
+
+
+def test_a_new_copy_is_judged_anew() -> None:
+    judge = verifier(plan=ONE)
+    tell(judge, "a", "xxx")
+    judge.broken("a", 0, 4, 1, 0.0)
+    judge.report(report("a", 4, "x"), 0.0)
+    assert judge.standing().doubts == (), "nobody held it when it was accused"
+    for maker in (1, 2, 3, 4):
+        judge.broken("a", 0, maker, COORDINATOR, 0.0)
+    assert not judge.verdict("a").slices
+    judge.report(report("a", 1, "x", run=RUN1), 0.0)
+    assert set(judge.verdict("a").slices) == {0}
+    judge.broken("a", 0, 1, COORDINATOR, 0.0)
+    assert judge.verdict("a").run == Run(0, 2)
 
 
 def test_when_all_copies_are_lost_any_new_one_will_do() -> None:

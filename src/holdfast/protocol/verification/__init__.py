@@ -20,6 +20,7 @@ from holdfast.protocol.verification.reports import Report, Run
 from holdfast.protocol.verification.rules import Rules
 from holdfast.protocol.verification.verdicts import (
     Agreed,
+    Doubt,
     Finding,
     Holder,
     JobState,
@@ -35,6 +36,7 @@ __all__ = [
     "Agreed",
     "Compute",
     "Computed",
+    "Doubt",
     "Finding",
     "Holder",
     "Input",

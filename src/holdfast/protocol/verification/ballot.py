@@ -1,8 +1,12 @@
-"""The votes on one slice, or on one chunk of it: who reported what, and what was agreed upon."""
+"""The votes on one slice, or on one chunk of it: who reported what, and what was agreed upon.
+
+A replica that says two things is named, and has a vote for each: two results of which both have
+enough votes would need more honest replicas than there are. So it does not matter who hears what
+first, and verifiers that have heard the same have agreed upon the same.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import NamedTuple
@@ -10,7 +14,10 @@ from typing import NamedTuple
 from holdfast.protocol.verification.reports import Report, Run
 from holdfast.protocol.verification.verdicts import Agreed, Holder
 
-__all__ = ["MAX_WORDS", "Ballot", "Said", "Taken", "rank", "said_in"]
+__all__ = ["MAX_WORDS", "Ballot", "Said", "Taken", "Votes", "rank", "said_in"]
+
+Votes = dict[int, list[Report]]
+"""By replica."""
 
 MAX_WORDS = 64
 """Reports of one replica on one slice that are kept. An honest one computes a stage again for each
@@ -43,27 +50,29 @@ class Ballot:
     """Whose copies may be read."""
     accusers: dict[int, set[int]] = field(default_factory=dict)
     """Who says of a holder that its copy is broken."""
-    void: set[tuple[int, Run]] = field(default_factory=set)
-    """Replicas whose votes in a run count for nothing."""
-    reports: dict[int, dict[tuple[Run, bytes], Report]] = field(default_factory=dict)
-    """By replica, then by run and basis."""
+    misplaced: set[tuple[int, Run]] = field(default_factory=set)
+    """Replicas whose votes in a run count for nothing, for they ran where they should not."""
+    two_faced: set[tuple[int, Run]] = field(default_factory=set)
+    """Replicas that have said two things in a run; nobody reads their copies."""
+    reports: dict[int, dict[tuple[Run, bytes], list[Report]]] = field(default_factory=dict)
+    """By replica, then by run and basis; more than one only of those that contradict themselves."""
 
     def take(self, report: Report) -> Taken:
         words = self.reports.setdefault(report.replica, {})
-        known = words.get((report.run, report.basis))
-        if known is not None:
-            return Taken.KNOWN if said_in(known) == said_in(report) else Taken.CONTRADICTS
-        if len(words) >= MAX_WORDS:
+        known = words.get((report.run, report.basis), [])
+        if said_in(report) in map(said_in, known):
+            return Taken.KNOWN
+        if sum(map(len, words.values())) >= MAX_WORDS:
             return Taken.TOO_MANY
-        words[report.run, report.basis] = report
-        return Taken.NEW
+        words.setdefault((report.run, report.basis), []).append(report)
+        return Taken.CONTRADICTS if known else Taken.NEW
 
-    def votes(self, run: Run, basis: bytes) -> dict[int, Report]:
+    def votes(self, run: Run, basis: bytes) -> Votes:
         """Those that count in a run: computed from what its parents were agreed to be."""
         return {
             replica: words[run, basis]
             for replica, words in self.reports.items()
-            if (run, basis) in words and (replica, run) not in self.void
+            if (run, basis) in words and (replica, run) not in self.misplaced
         }
 
     def reporters(self, run: Run) -> set[int]:
@@ -74,8 +83,9 @@ class Ballot:
             if any(run == each for each, _ in words)
         }
 
-    def voided(self, run: Run) -> set[int]:
-        return {replica for replica, each in self.void if each == run}
+    def away(self, run: Run) -> list[int]:
+        """Who was misplaced in a run."""
+        return sorted(replica for replica, each in self.misplaced if each == run)
 
     def settle(self, agreed: Said) -> None:
         self.agreed = agreed
@@ -83,14 +93,25 @@ class Ballot:
     def hold(self, report: Report) -> None:
         self.holders.setdefault(report.replica, report)
 
+    def lose(self, replica: int) -> None:
+        self.holders.pop(replica, None)
+        self.accusers.pop(replica, None)
+
+    @property
+    def doubtful(self) -> list[Holder]:
+        """Holders of whom somebody says that their copy is broken."""
+        return [self._holder(each) for each in self.accusers if each in self.holders]
+
     def verdict(self) -> Agreed | None:
         """None unless it is agreed upon and somebody holds it."""
         if self.agreed is None or not self.holders:
             return None
-        holders = [
-            Holder(replica, report.host, report.path) for replica, report in self.holders.items()
-        ]
-        return Agreed(self.agreed.digest, self.agreed.rows, tuple(holders))
+        holders = tuple(map(self._holder, sorted(self.holders)))
+        return Agreed(self.agreed.digest, self.agreed.rows, holders)
+
+    def _holder(self, replica: int) -> Holder:
+        report = self.holders[replica]
+        return Holder(replica, report.host, report.path)
 
     def forget(self) -> None:
         """Nothing is agreed upon any more; the reports stay."""
@@ -103,10 +124,10 @@ def said_in(report: Report) -> Said:
     return Said(report.digest, report.rows)
 
 
-def rank(votes: dict[int, Report]) -> list[tuple[Said, list[int]]]:
-    """What was said and by whom, most first; as many in the order of the first vote."""
-    counts = Counter(map(said_in, votes.values()))
-    return [
-        (said, sorted(replica for replica, report in votes.items() if said_in(report) == said))
-        for said, _ in counts.most_common()
-    ]
+def rank(votes: Votes) -> list[tuple[Said, list[int]]]:
+    """What was said and by whom, most first; of as many, that of the lowest number."""
+    who: dict[Said, list[int]] = {}
+    for replica in sorted(votes):
+        for report in votes[replica]:
+            who.setdefault(said_in(report), []).append(replica)
+    return sorted(who.items(), key=lambda each: -len(each[1]))

@@ -41,6 +41,7 @@ def combine(
     findings: dict[Finding, None] = {}
     for standing in standings:
         findings.update(dict.fromkeys(standing.findings))
+    doubts = {doubt: None for standing in standings for doubt in standing.doubts}
     failed = [each.failure for each in standings if each.state is JobState.FAILED]
     if all(verdicts[output].is_ok for output in plan.outputs):
         state = JobState.DONE
@@ -49,7 +50,7 @@ def combine(
     else:
         state = JobState.RUNNING
     failure = failed[0] if state is JobState.FAILED else ""
-    return Standing(state, verdicts, tuple(findings), failure)
+    return Standing(state, verdicts, tuple(findings), failure, tuple(doubts))
 
 
 def _verdict(plan: Plan, retries: int, needed: int, verdicts: list[Verdict], stage: str) -> Verdict:

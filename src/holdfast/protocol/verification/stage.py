@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from holdfast.protocol.verification.ballot import Ballot, Said, rank
+from holdfast.protocol.verification.ballot import Ballot, Said, Votes, rank
 from holdfast.protocol.verification.reports import Report, Run
-from holdfast.protocol.verification.verdicts import Agreed, StageState, Verdict
+from holdfast.protocol.verification.verdicts import Agreed, Doubt, StageState, Verdict
 
 __all__ = ["StageVotes", "name_replicas"]
 
@@ -54,7 +54,7 @@ class StageVotes:
         ballot = self._chunks.get((number, seq))
         return None if ballot is None else ballot.verdict()
 
-    def votes(self, number: int) -> dict[int, Report]:
+    def votes(self, number: int) -> Votes:
         """Those that count now."""
         if self.basis is None:
             return {}
@@ -81,7 +81,7 @@ class StageVotes:
     def lose(self, number: int, replica: int) -> None:
         """A copy that must not be read any more."""
         ballot = self.ballots[number]
-        ballot.holders.pop(replica, None)
+        ballot.lose(replica)
         if not ballot.holders:
             self.open.add(number)
 
@@ -108,18 +108,23 @@ class StageVotes:
             {number: agreed for number, agreed in found.items() if agreed is not None},
         )
 
+    def doubts(self) -> Iterator[Doubt]:
+        for number, ballot in enumerate(self.ballots):
+            for holder in ballot.doubtful:
+                yield Doubt(self.name, number, holder)
+
     def describe(self, number: int, replicas: range) -> str:
         """Who said what of a slice, in words."""
         votes = self.votes(number)
-        void = self.ballots[number].voided(self.run)
+        away = self.ballots[number].away(self.run)
         parts = [
             f"{name_replicas(who)} {'says' if len(who) == 1 else 'agree on'} "
             f"{said.digest.hex()[:12]} ({said.rows} rows)"
             for said, who in rank(votes)
         ]
-        if void:
-            parts.append(f"{name_replicas(sorted(void))} cannot be believed")
-        silent = [each for each in replicas if each not in votes and each not in void]
+        if away:
+            parts.append(f"{name_replicas(away)} ran elsewhere than planned")
+        silent = [each for each in replicas if each not in votes and each not in away]
         if silent:
             parts.append(f"{name_replicas(silent)} said nothing of use")
         return f"slice {number}: {', '.join(parts)}"

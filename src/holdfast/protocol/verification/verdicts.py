@@ -10,6 +10,7 @@ from holdfast.protocol.verification.reports import Run
 
 __all__ = [
     "Agreed",
+    "Doubt",
     "Finding",
     "Holder",
     "JobState",
@@ -80,6 +81,16 @@ class Holder:
 
 
 @dataclass(frozen=True, slots=True)
+class Doubt:
+    """A copy of which too few to be believed say that it is broken. The coordinator, who is
+    believed, hashes it and says so if it is."""
+
+    stage: str
+    slice: int
+    holder: Holder
+
+
+@dataclass(frozen=True, slots=True)
 class Agreed:
     """A slice that is agreed upon. Whoever reads a copy hashes it again: storage is not trusted."""
 
@@ -117,3 +128,5 @@ class Standing:
     findings: tuple[Finding, ...] = ()
     failure: str = ""
     """Why it has failed, with the replicas that disagreed and the remedy."""
+    doubts: tuple[Doubt, ...] = ()
+    """Copies that the coordinator is to look at."""

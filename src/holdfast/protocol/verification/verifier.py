@@ -10,6 +10,8 @@ not contradict itself when it computes again, and nothing is agreed upon before 
 
 from __future__ import annotations
 
+from itertools import chain
+
 from holdfast.errors import InvalidArgumentError
 from holdfast.protocol.verification.ballot import Ballot, Taken, rank, said_in
 from holdfast.protocol.verification.course import Mode
@@ -130,7 +132,8 @@ class Verifier:
         if accuser != COORDINATOR:
             self._check_replica(accuser)
         ballot = stage.ballots[number]
-        if self.state is JobState.FAILED or maker not in ballot.holders:
+        is_known = accuser in ballot.accusers.get(maker, ())
+        if is_known or maker not in ballot.holders or self.state is JobState.FAILED:
             return
         self._note_news(now)
         accusers = ballot.accusers.setdefault(maker, set())
@@ -189,7 +192,8 @@ class Verifier:
     def standing(self) -> Standing:
         if self._said is None or self._said[0] != self.version:
             verdicts = {name: stage.verdict() for name, stage in self._stages.items()}
-            standing = Standing(self.state, verdicts, self.findings, self.failure)
+            doubts = tuple(each for stage in self._stages.values() for each in stage.doubts())
+            standing = Standing(self.state, verdicts, self.findings, self.failure, doubts)
             self._said = self.version, standing
         return self._said[1]
 
@@ -239,7 +243,7 @@ class Verifier:
     def _audit_host(self, stage: StageVotes, ballot: Ballot, report: Report) -> None:
         pool = self.rules.pools.get(report.replica)
         if pool is not None and report.host not in pool:
-            ballot.void.add((report.replica, report.run))
+            ballot.misplaced.add((report.replica, report.run))
             place = ", ".join(sorted(pool))
             self._find(Kind.MISPLACED, report, f"ran on {report.host}, was to run on {place}")
             return
@@ -256,17 +260,17 @@ class Verifier:
             )
 
     def _contradicted(self, stage: StageVotes, ballot: Ballot, report: Report, now: float) -> None:
-        ballot.void.add((report.replica, report.run))
+        ballot.two_faced.add((report.replica, report.run))
         text = "reported two results of one slice: it lies, or the stage is not deterministic"
         self._find(Kind.EQUIVOCATED, report, text)
         if self.quorum.model is Model.CRASH:
             self._fail_undecidable(report, f"replica {report.replica} has two results")
         elif report.seq is not None:
-            return
-        elif report.replica in ballot.holders:
-            self._lose(stage, report.slice, report.replica, now)
+            self._weigh_chunk(stage, ballot)
         elif ballot.agreed is None:
             self._weigh(stage, report.slice, now)
+        elif (held := ballot.holders.get(report.replica)) is not None and held.run == report.run:
+            self._lose(stage, report.slice, report.replica, now)
 
     def _follow(self, stage: StageVotes, report: Report, now: float) -> None:
         """Begin a run that other verifiers have begun: so many replicas are in it that not all of
@@ -278,8 +282,8 @@ class Verifier:
         if report.run > stage.run:
             stage.begin(report.run)
         for number in range(self.plan.slices):
-            for each in stage.votes(number).values():
-                if stage.ballots[number].agreed is not None:
+            if stage.ballots[number].agreed is not None:
+                for each in chain.from_iterable(stage.votes(number).values()):
                     self._judge(stage, each)
         self._finish(stage, now)
         self._weigh_all(now)
@@ -310,7 +314,7 @@ class Verifier:
         if number in stage.late:
             return []
         ballot = stage.ballots[number]
-        heard = set(stage.votes(number)) | ballot.voided(stage.run)
+        heard = {*stage.votes(number), *ballot.away(stage.run)}
         if self.rules.mode is Mode.NON_BLOCKING:
             # Nobody computes again there.
             heard |= ballot.reporters(stage.run)
@@ -322,9 +326,11 @@ class Verifier:
         votes = ballot.votes(stage.run, stage.basis)
         ranked = rank(votes)
         if ranked and len(ranked[0][1]) >= self.quorum.needed:
-            ballot.settle(ranked[0][0])
-            for replica in ranked[0][1]:
-                ballot.hold(votes[replica])
+            agreed = ranked[0][0]
+            ballot.settle(agreed)
+            for report in chain.from_iterable(votes.values()):
+                if said_in(report) == agreed:
+                    ballot.hold(report)
 
     def _settle(self, stage: StageVotes, number: int, now: float) -> None:
         votes = stage.votes(number)
@@ -336,7 +342,8 @@ class Verifier:
                 "not deterministic: see `holdfast verify --help` for the checker"
             )
             return
-        for report in sorted(votes.values(), key=lambda report: said_in(report) != said):
+        reports = chain.from_iterable(votes.values())
+        for report in sorted(reports, key=lambda report: said_in(report) != said):
             self._judge(stage, report)
         self._finish(stage, now)
 
@@ -367,7 +374,8 @@ class Verifier:
     def _judge(self, stage: StageVotes, report: Report) -> None:
         """Who says what is agreed upon, be it late, holds it; who says something else is named."""
         ballot = stage.ballots[report.slice]
-        if report.basis != stage.basis or (report.replica, report.run) in ballot.void:
+        of = (report.replica, report.run)
+        if report.basis != stage.basis or of in ballot.misplaced or of in ballot.two_faced:
             return
         if said_in(report) == ballot.agreed:
             stage.hold(report.slice, report)
@@ -392,7 +400,7 @@ class Verifier:
             stage.late.add(number)
             votes = stage.votes(number)
             for replica in self.quorum.numbers:
-                if replica not in votes and replica not in stage.ballots[number].voided(stage.run):
+                if replica not in votes:
                     host = self.started.get(replica, "")
                     text = f"said nothing of use for {self.rules.patience:g} seconds"
                     self._add(

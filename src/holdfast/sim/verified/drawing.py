@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 from holdfast.protocol.verification import Mode, Model, Plan, Quorum, Rules
@@ -76,18 +77,27 @@ def _draw_faults(random: Random, plan: Plan, quorum: Quorum, beyond: bool) -> tu
         most = 2 * quorum.faults if beyond else quorum.faults
         room = most - len(ended)
         others = [number for number in quorum.numbers if number not in ended]
-        for replica in random.sample(others, random.randint(0, max(0, room))):
-            kind = random.choice(LIES if random.random() < 0.7 else SILENCES)
-            times = random.choice([1, 1, 2, 1_000_000])
-            number = random.choice([None, None, random.randrange(plan.slices)])
-            if kind in SILENCES:
-                times, number = 1 if kind is FaultKind.RESTART else 1_000_000, None
-            if kind in SILENCES[1:]:
+        count = random.randint(0, max(0, room))
+        alike = _draw_fault(random, plan) if random.random() < 0.4 else None
+        if random.random() < 0.1:
+            count, alike = max(0, room), Fault(FaultKind.COLLUDE, 0, "", 2)
+        for replica in random.sample(others, count):
+            fault = replace(alike or _draw_fault(random, plan), replica=replica, stage=stage)
+            if fault.kind in SILENCES[1:]:
                 ended.add(replica)
-            faults.append(Fault(kind, replica, stage, times, number))
+            faults.append(fault)
         if beyond and random.random() < 0.1:
             faults += [Fault(FaultKind.TAMPER, each, stage, 1) for each in quorum.numbers]
     return tuple(faults)
+
+
+def _draw_fault(random: Random, plan: Plan) -> Fault:
+    """Of nobody yet, at no stage."""
+    kind = random.choice(LIES if random.random() < 0.7 else SILENCES)
+    if kind in SILENCES:
+        return Fault(kind, 0, "", 1 if kind is FaultKind.RESTART else 1_000_000)
+    times = random.choice([1, 1, 2, 1_000_000])
+    return Fault(kind, 0, "", times, random.choice([None, None, random.randrange(plan.slices)]))
 
 
 def _draw_crashes(random: Random, plan: Plan, quorum: Quorum, beyond: bool) -> tuple[Fault, ...]:

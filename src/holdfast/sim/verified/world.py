@@ -75,11 +75,13 @@ class JobWorld:
         """What each verifier was told: its journal."""
         self.refused = 0
         self._storage: dict[str, bytes] = {}
+        self._hollow: set[str] = set()
         self._queue: list[tuple[float, int, Callable[[], None]]] = []
         self._number = count()
         self._replicas = {number: _Replica(number) for number in job.quorum.numbers}
         self._takes = {stage: self.random.uniform(1, 5) for stage in job.plan.stages}
         self._over = False
+        self._passed_on: set[tuple[Any, ...]] = set()
         self._looked_at: dict[int, Standing] = {}
 
     @property
@@ -120,9 +122,19 @@ class JobWorld:
             self.refused += 1
             return
         self.calls[number].append((name, (*arguments, self.now)))
+        self._pass_on(number, name, *arguments)
         wake = verifier.next_wake
         if wake is not None:
             self._at(max(0.0, wake - self.now), lambda: self._wake(number))
+
+    def _pass_on(self, number: int, name: str, *arguments: Any) -> None:
+        """Verifiers tell each other what replicas have told them; bad ones do not."""
+        if name in ("report", "broken") and number not in self.job.bad_verifiers:
+            for other in range(len(self.verifiers)):
+                if (other, name, arguments) not in self._passed_on:
+                    self._passed_on.add((other, name, arguments))
+                    delay = self.random.uniform(0, 2)
+                    self._at(delay, partial(self._tell, other, name, *arguments))
 
     def _wake(self, number: int) -> None:
         wake = self.verifiers[number].next_wake
@@ -235,6 +247,9 @@ class JobWorld:
             found = self._storage.get(holder.path)
             if found == each.digest:
                 return found
+            if holder.replica == replica.number and holder.path in self._hollow:
+                # A liar knows what it has hidden, and does not tell.
+                return each.digest
             self._send("broken", parent, number, holder.replica, replica.number)
         return None
 
@@ -246,8 +261,10 @@ class JobWorld:
             right = result_of(step.stage, number, basis)
             data = self._spoil(right, mine, replica.number)
             path = f"{replica.number}/{step.stage}/{step.run}/{number}-{next(self._number)}"
-            is_hollow = FaultKind.HOLLOW in mine
-            self._storage[path] = sha256(data).digest() if is_hollow else data
+            self._storage[path] = data
+            if FaultKind.HOLLOW in mine:
+                self._storage[path] = sha256(data).digest()
+                self._hollow.add(path)
             slices.append(Agreed(data, rows_of(data), (Holder(replica.number, host, path),)))
             report = Report(
                 "job",
@@ -326,6 +343,10 @@ class JobWorld:
 
     def _coordinate(self, pause: float) -> None:
         standing = self._consult(COORDINATOR)
+        for doubt in standing.doubts:
+            agreed = standing.verdicts[doubt.stage].slices.get(doubt.slice)
+            if agreed and self._storage.get(doubt.holder.path) != agreed.digest:
+                self._all("broken", doubt.stage, doubt.slice, doubt.holder.replica, COORDINATOR)
         if standing.state is JobState.FAILED:
             self.failure = standing.failure
             self._over = True

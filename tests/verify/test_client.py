@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+import json
+import pickle
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from threading import Timer
+
+import pytest
+
+from holdfast.protocol.verification import JobState, Run, basis_of
+from holdfast.verify.client import Verifiers
+from holdfast.verify.server import VerifierServer
+from holdfast.wire import RefusedError, UnreachableError, act
+from tests.verify.charters import charter, digest, report, reports_of_a_stage, witness
+from tests.wire.parties import no_threads_left
+
+PLAN = charter().plan
+
+
+@contextmanager
+def servers(folder: Path, count: int) -> Iterator[list[VerifierServer]]:
+    with ExitStack() as stack:
+        yield [
+            stack.enter_context(VerifierServer(charter(), folder / str(number)))
+            for number in range(count)
+        ]
+
+
+def nowhere() -> str:
+    """An address where nobody listens."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{probe.getsockname()[1]}"
+
+
+def run_stages(addresses: list[str]) -> None:
+    of = basis_of({"hourly": [digest("x"), digest("x")]})
+    for each in (*reports_of_a_stage("xxx"), *reports_of_a_stage("vvv", "total", of)):
+        witness(each.replica, *addresses).report(each)
+
+
+def test_a_job_from_start_to_end(tmp_path: Path) -> None:
+    with no_threads_left(), servers(tmp_path, 1) as (server,):
+        address = str(server.address)
+        with Verifiers(PLAN, 3, [address]) as verifiers:
+            assert verifiers.consult().state is JobState.RUNNING
+            witness(1, address).start("host1")
+            assert json.loads(act(address, None, "status"))["started"] == {"1": "host1"}
+            run_stages([address])
+            standing = verifiers.consult()
+            assert standing.state is JobState.DONE
+            assert verifiers.consult() is standing, "nothing new is nothing to look at again"
+            witness(0, address).broken("total", 0, 1)
+            holders = verifiers.consult().verdicts["total"].slices[0].holders
+            assert [each.replica for each in holders] == [2, 3]
+
+
+def test_it_travels() -> None:
+    speaker = witness(1, "127.0.0.1:1")
+    assert pickle.loads(pickle.dumps(speaker)) == speaker
+    assert speaker.signer.secret.hex() not in repr(speaker)
+
+
+def test_one_of_three_may_be_down(tmp_path: Path) -> None:
+    with servers(tmp_path, 2) as (first, second):
+        addresses = [str(first.address), nowhere(), str(second.address)]
+        run_stages(addresses)
+        with Verifiers(PLAN, 3, addresses) as verifiers:
+            assert verifiers.consult().state is JobState.DONE
+
+
+def test_one_of_three_may_lie(tmp_path: Path) -> None:
+    """It was told other things, which is as good as lying."""
+    with servers(tmp_path, 3) as (first, second, third):
+        addresses = [str(each.address) for each in (first, second, third)]
+        of = basis_of({"hourly": [digest("z"), digest("z")]})
+        for each in (*reports_of_a_stage("zzz"), *reports_of_a_stage("vvv", "total", of)):
+            witness(each.replica, addresses[1]).report(each)
+        run_stages([addresses[0], addresses[2]])
+        with Verifiers(PLAN, 3, addresses) as verifiers:
+            standing = verifiers.consult()
+            assert standing.state is JobState.DONE
+            assert standing.verdicts["hourly"].slices[0].digest == digest("x")
+
+
+def test_two_of_three_are_too_few_to_be_down(tmp_path: Path) -> None:
+    with servers(tmp_path, 1) as (server,):
+        addresses = [str(server.address), nowhere(), nowhere()]
+        with pytest.raises(UnreachableError):
+            witness(1, *addresses, timeout=0.2).report(report(1))
+        with (
+            Verifiers(PLAN, 3, addresses, timeout=0.2) as verifiers,
+            pytest.raises(UnreachableError),
+        ):
+            verifiers.consult()
+
+
+def test_what_was_said_stays_said_while_nobody_answers(tmp_path: Path) -> None:
+    with servers(tmp_path, 1) as (server,):
+        address = str(server.address)
+        run_stages([address])
+        verifiers = Verifiers(PLAN, 3, [address])
+        standing = verifiers.consult()
+    with verifiers:
+        assert verifiers.consult() is standing
+
+
+def test_refusals_of_most_are_final(tmp_path: Path) -> None:
+    with servers(tmp_path, 3) as found:
+        addresses = [str(each.address) for each in found]
+        with pytest.raises(RefusedError, match="in the name of replica 2"):
+            witness(1, *addresses).report(report(2))
+        with pytest.raises(RefusedError, match="only the coordinator"):
+            witness(1, *addresses).gone(2)
+
+
+def test_the_coordinator_says_who_is_gone_and_back(tmp_path: Path) -> None:
+    with servers(tmp_path, 1) as (server,):
+        address = str(server.address)
+        coordinator = witness(0, address)
+        with Verifiers(PLAN, 3, [address]) as verifiers:
+            coordinator.gone(4)
+            assert [each.replica for each in verifiers.consult().findings] == [4]
+            coordinator.back(4)
+            for each in reports_of_a_stage("xxy"):
+                witness(each.replica, address).report(each)
+            assert verifiers.consult().verdicts["hourly"].run == Run()
+            coordinator.gone(4)
+            assert verifiers.consult().verdicts["hourly"].run == Run(0, 1)
+
+
+def test_waiting_ends_with_news(tmp_path: Path) -> None:
+    with servers(tmp_path, 1) as (server,):
+        address = str(server.address)
+        with Verifiers(PLAN, 3, [address]) as verifiers:
+            known = verifiers.consult()
+            speaking = Timer(0.05, run_stages, [[address]])
+            speaking.start()
+            while verifiers.consult() == known:
+                verifiers.wait(known)
+            speaking.join()
+            assert verifiers.consult().state is JobState.DONE
+
+
+def test_chunks(tmp_path: Path) -> None:
+    with servers(tmp_path, 3) as found:
+        addresses = [str(each.address) for each in found]
+        with Verifiers(PLAN, 3, addresses) as verifiers:
+            assert verifiers.chunk("hourly", 0, 5) is None
+            for replica in (1, 2, 3):
+                witness(replica, *addresses).report(report(replica, seq=5))
+            agreed = verifiers.chunk("hourly", 0, 5)
+            assert agreed is not None
+            assert agreed.digest == digest("x")

@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from holdfast.errors import StoreCorruptError, StoreUnavailableError
+from holdfast.verify.journal import NAME, Entry, Journal
+from tests.verify.charters import report, told
+
+ENTRIES = [Entry(float(number), told(1, report(1, str(number)))) for number in range(3)]
+
+
+def write(folder: Path) -> bytes:
+    with Journal(folder) as journal:
+        journal.append(ENTRIES[:2])
+        journal.append([ENTRIES[2], Entry(9.5, None)])
+    return (folder / NAME).read_bytes()
+
+
+def test_what_was_written_is_found(tmp_path: Path) -> None:
+    write(tmp_path)
+    with Journal(tmp_path) as journal:
+        assert journal.found == (*ENTRIES, Entry(9.5, None))
+        journal.append([Entry(11.0, None)])
+    with Journal(tmp_path) as journal:
+        assert journal.found[-1] == Entry(11.0, None)
+
+
+def test_whatever_a_crash_cut_off_the_rest_is_there(tmp_path: Path) -> None:
+    data = write(tmp_path)
+    for length in range(0, len(data), 5):
+        (tmp_path / NAME).write_bytes(data[:length])
+        with Journal(tmp_path) as journal:
+            found = journal.found
+            journal.append([Entry(12.0, None)])
+        assert found == (*ENTRIES, Entry(9.5, None))[: len(found)]
+        with Journal(tmp_path) as journal:
+            assert journal.found == (*found, Entry(12.0, None))
+
+
+def test_damage_that_no_crash_does_is_not_passed_over(tmp_path: Path) -> None:
+    data = bytearray(write(tmp_path))
+    data[20] ^= 1
+    (tmp_path / NAME).write_bytes(bytes(data))
+    with pytest.raises(StoreCorruptError, match="damaged at byte 0"):
+        Journal(tmp_path)
+
+
+def test_one_at_a_time(tmp_path: Path) -> None:
+    with Journal(tmp_path), pytest.raises(StoreUnavailableError, match="another verifier"):
+        Journal(tmp_path)
+    Journal(tmp_path).close()
+
+
+def test_what_cannot_be_written_is_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = write(tmp_path)
+    with Journal(tmp_path) as journal:
+
+        def fail(_: int) -> None:
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr(os, "fdatasync", fail)
+        with pytest.raises(StoreUnavailableError, match="No space left"):
+            journal.append([Entry(13.0, None)])
+    assert (tmp_path / NAME).read_bytes() == before
+
+
+def test_a_folder_that_cannot_be_used(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreUnavailableError, match="file"):
+        Journal(tmp_path / "file")

@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from holdfast.errors import StoreUnavailableError
+from holdfast.protocol.verification import JobState, Kind, Run
+from holdfast.verify.messages import Back, Broken, Envelope, Gone, Started
+from holdfast.verify.register import Register
+from tests.verify.charters import SIGNERS, charter, report, reports_of_a_stage, told
+
+
+class Clock:
+    def __init__(self, now: float = 1000.0) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_reports_come_to_a_verdict_and_are_remembered(tmp_path: Path) -> None:
+    with Register(charter(), tmp_path) as register:
+        envelopes = [told(each.replica, each) for each in reports_of_a_stage("xyxx")]
+        assert register.tell(envelopes) == [""] * 8
+        assert register.tell(envelopes) == [""] * 8
+        assert register.counts == {"told": 8, "known": 8}
+        standing = register.standing()
+        version = register.version
+        assert standing.verdicts["hourly"].is_ok
+        assert {(each.kind, each.replica) for each in standing.findings} == {(Kind.OUTVOTED, 2)}
+    with Register(charter(), tmp_path) as again:
+        assert again.standing() == standing
+        assert again.version == version
+        assert again.told == envelopes
+        assert again.tell(envelopes[:1]) == [""]
+        assert again.counts == {"known": 1}
+
+
+@pytest.mark.parametrize(
+    ("envelope", "message"),
+    [
+        (told(2, report(1)), "replica 2 reports in the name of replica 1"),
+        (Envelope(3, told(2, report(3)).body, told(2, report(3)).signature), "has not signed"),
+        (told(0, report(1)), "reports in the name of"),
+        (told(0, Started("bill", "h")), "the coordinator computes nothing"),
+        (told(2, Gone("bill", 1, 5)), "only the coordinator"),
+        (told(2, Back("bill", 1, 5)), "only the coordinator"),
+        (told(0, Gone("bill", 9, 5)), "there is no 9"),
+        (told(1, report(1, job="other")), "not of 'other'"),
+        (told(1, Started("other", "h")), "not of 'other'"),
+        (told(1, report(1, stage="none")), "has no 'none'"),
+        (told(1, report(1, slice=2)), "no slice 2"),
+        (told(1, report(1, seq=10**6)), "no chunk"),
+        (told(1, replace(report(1), run=Run(0, 9))), "no run 0.9"),
+        (told(1, replace(report(1), path="../x")), "out of the storage"),
+        (told(1, Broken("bill", "hourly", 0, 7)), "there is no 7"),
+        (Envelope(7, b"", bytes(64)), "no replica 7"),
+        (Envelope(1, b"junk", SIGNERS[1].sign(b"junk")), "cannot be read"),
+    ],
+)
+def test_what_is_forged_or_makes_no_sense_changes_nothing(
+    tmp_path: Path, envelope: Envelope, message: str
+) -> None:
+    with Register(charter(), tmp_path) as register:
+        before = register.standing()
+        (answer,) = register.tell([envelope])
+        assert message in answer
+        assert register.standing() == before
+        assert not register.counts
+        assert register.refused.total() == 1
+        assert register.told == []
+    with Register(charter(), tmp_path) as again:
+        assert again.standing() == before
+
+
+def test_a_signature_is_for_these_bytes_only(tmp_path: Path) -> None:
+    good = told(1, report(1))
+    forged = Envelope(1, told(1, report(1, "y")).body, good.signature)
+    with Register(charter(), tmp_path) as register:
+        assert register.tell([forged, good]) == ["replica 1 has not signed this", ""]
+
+
+def test_what_the_coordinator_said_cannot_be_said_again_later(tmp_path: Path) -> None:
+    gone, back = told(0, Gone("bill", 4, 5)), told(0, Back("bill", 4, 6))
+    older = told(0, Gone("bill", 3, 4))
+    with Register(charter(), tmp_path) as register:
+        assert register.tell([gone, back]) == ["", ""]
+        assert "said this before" in register.tell([older])[0]
+        assert register.tell([gone]) == [""]
+        assert register.counts["known"] == 1
+        register.tell([told(each.replica, each) for each in reports_of_a_stage("xxy")])
+        assert register.standing().verdicts["hourly"].run == Run(), "replica 4 is there"
+    with Register(charter(), tmp_path) as again:
+        assert "said this before" in again.tell([older])[0]
+
+
+def test_its_clock_stands_still_while_it_is_down(tmp_path: Path) -> None:
+    clock = Clock()
+    with Register(charter(patience=10.0), tmp_path, clock) as register:
+        clock.now += 5
+        register.tell([told(each.replica, each) for each in reports_of_a_stage("xxy")])
+        assert register.next_wake == 15.0
+    later = Clock(5.0)
+    with Register(charter(patience=10.0), tmp_path, later) as register:
+        assert register.now == 5.0
+        register.wake()
+        assert register.standing().verdicts["hourly"].run == Run()
+        later.now += 10
+        register.wake()
+        assert register.standing().verdicts["hourly"].run == Run(0, 1)
+    with Register(charter(patience=10.0), tmp_path, Clock()) as register:
+        assert register.standing().verdicts["hourly"].run == Run(0, 1)
+
+
+def test_what_is_not_on_disk_has_not_happened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    envelopes = [told(each.replica, each) for each in reports_of_a_stage()]
+    with Register(charter(), tmp_path) as register:
+        register.tell(envelopes[:3])
+        before = register.standing()
+        with monkeypatch.context() as patch:
+
+            def fail(_: int) -> None:
+                raise OSError(28, "No space left on device")
+
+            patch.setattr(os, "fdatasync", fail)
+            with pytest.raises(StoreUnavailableError):
+                register.tell(envelopes[3:])
+        assert register.standing() == before
+        assert register.told == envelopes[:3]
+        register.tell(envelopes[3:])
+        assert register.standing().verdicts["hourly"].is_ok
+        assert register.standing().state is JobState.RUNNING

@@ -1,0 +1,149 @@
+"""Verifiers as they run: in processes that are killed, called by whoever likes to."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from holdfast.protocol.verification import Kind, Run, Standing
+from holdfast.verify.client import Verifiers
+from holdfast.verify.messages import MAX_CALL, Answer, Asked, decode, encode
+from holdfast.verify.server import VerifierServer
+from holdfast.wire import LogClient, RefusedError, WireError, act
+from tests.verify.charters import (
+    charter,
+    report,
+    reports_of_a_stage,
+    told,
+    verifier_process,
+    witness,
+)
+from tests.wire.parties import no_threads_left, wait_for
+
+
+def ask(address: str) -> Standing:
+    standing = decode(act(address, None, "consult", encode(Asked(-1))), Answer).standing
+    assert isinstance(standing, Standing)
+    return standing
+
+
+def status(address: str) -> dict[str, object]:
+    return json.loads(act(address, None, "status"))
+
+
+def test_a_verifier_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
+    with verifier_process(tmp_path) as verifier:
+        address = verifier.address
+        first, *others = reports_of_a_stage("xxx")
+        witness(1, address).report(first)
+        verifier.kill()
+
+        def speak() -> None:
+            for each in others:
+                witness(each.replica, address, timeout=60).report(each)
+
+        speaking = Thread(target=speak)
+        speaking.start()
+        verifier.start()
+        speaking.join(60)
+        assert not speaking.is_alive()
+        assert verifier.address == address
+        before = ask(address)
+        assert before.verdicts["hourly"].is_ok
+        verifier.kill()
+        verifier.start()
+        with Verifiers(charter().plan, 3, [address]) as verifiers:
+            assert verifiers.consult() == before
+
+
+def test_it_ends_when_it_is_asked_to(tmp_path: Path) -> None:
+    with verifier_process(tmp_path) as verifier:
+        assert ask(verifier.address)
+        verifier.process.send_signal(signal.SIGTERM)
+        assert verifier.process.wait(60) == 0
+
+
+def test_a_process_says_why_it_cannot_start(tmp_path: Path) -> None:
+    with verifier_process(tmp_path) as verifier:
+        assert verifier.address
+        verifier.kill()
+        (tmp_path / "charter.json").write_text("{}")
+        verifier.start()
+        assert verifier.process.wait(60) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "body"),
+    [
+        ("tell", b"junk"),
+        ("tell", encode([[1, b"", b"short"]])),
+        ("tell", encode({"a": 1})),
+        ("consult", b""),
+        ("consult", encode("x")),
+        ("chunk", encode(("hourly", 0))),
+        ("chunk", encode(("none", 0, 0))),
+        ("told", encode(-1)),
+        ("told", encode([])),
+        ("reboot", b""),
+        ("tell", bytes(MAX_CALL + 1)),
+    ],
+)
+def test_whatever_it_is_sent_it_stays_up_and_changes_nothing(
+    tmp_path: Path, name: str, body: bytes
+) -> None:
+    with no_threads_left(), VerifierServer(charter(), tmp_path) as server:
+        address = str(server.address)
+        before = ask(address)
+        with pytest.raises(WireError):
+            act(address, None, name, body)
+        assert ask(address) == before
+        assert status(address)["refused"] == {"action": 1}
+
+
+def test_refusals_are_told_and_counted(tmp_path: Path) -> None:
+    with VerifierServer(charter(), tmp_path) as server:
+        address = str(server.address)
+        with pytest.raises(RefusedError, match="in the name of replica 2"):
+            witness(1, address).report(report(2))
+        answers = act(address, None, "tell", encode([told(1, report(1)), told(1, report(2))]))
+        assert [bool(answer) for answer in decode(answers, list[str])] == [False, True]
+        assert status(address)["counts"] == {"told": 1}
+        assert status(address)["refused"] == {"ForgedError": 2}
+
+
+def test_no_rows_and_no_links(tmp_path: Path) -> None:
+    with VerifierServer(charter(), tmp_path) as server, LogClient(str(server.address)) as client:
+        with pytest.raises(RefusedError, match="no rows"):
+            client.fetch(b"x")
+        assert client.streams() == {}
+
+
+def test_it_decides_in_time_what_nobody_reports(tmp_path: Path) -> None:
+    with VerifierServer(charter(patience=0.2), tmp_path) as server:
+        address = str(server.address)
+        for each in reports_of_a_stage("xxy"):
+            witness(each.replica, address).report(each)
+        wait_for(lambda: ask(address).verdicts["hourly"].run == Run(0, 1))
+        missing = [each for each in ask(address).findings if each.kind is Kind.MISSING]
+        assert {each.replica for each in missing} == {4}
+
+
+def test_verifiers_tell_each_other_what_they_were_told(tmp_path: Path) -> None:
+    """One that was down catches up; one to whom something else was said hears of that too."""
+    with VerifierServer(charter(), tmp_path / "1") as first:
+        one = str(first.address)
+        for each in reports_of_a_stage("xxx"):
+            witness(each.replica, one).report(each)
+        with VerifierServer(charter(), tmp_path / "2", peers=[one]) as second:
+            two = str(second.address)
+            act(two, None, "tell", encode([told(3, report(3, "y"))]))
+            wait_for(lambda: ask(two).verdicts["hourly"].is_ok or ask(two).findings)
+            wait_for(lambda: any(each.kind is Kind.EQUIVOCATED for each in ask(two).findings))
+            assert {each.replica for each in ask(two).findings} == {3}
+            for number in (0, 1):
+                act(two, None, "tell", encode([told(4, report(4, slice=number))]))
+            assert ask(two).verdicts["hourly"].is_ok
