@@ -106,20 +106,26 @@ class Submission:
             self.signers[COORDINATOR],
             self.addresses,
             self.security,
-            timeout,
+            needed=self._needed,
+            timeout=timeout,
         )
 
     def verifiers(self, timeout: float) -> Verifiers:
-        """As the coordinator asks them. Of those beside replicas so many must say the same as
-        replicas must agree: the others may be as wrong as their replicas."""
+        """As the coordinator asks them."""
         return Verifiers(
             self.plan,
             self.config.retries,
             self.addresses,
             self.security,
-            needed=self.quorum.needed if self.is_all_to_all else None,
+            needed=self._needed,
             timeout=timeout,
         )
+
+    @property
+    def _needed(self) -> int | None:
+        """How many verifiers must hear or say the same: more than half. Of those beside replicas so
+        many as replicas must agree, for the others may be as wrong as their replicas."""
+        return self.quorum.needed if self.is_all_to_all else None
 
     def _settings(self, pool: Pool) -> dict[str, str]:
         need = self.config.replica

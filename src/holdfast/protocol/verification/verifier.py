@@ -435,7 +435,8 @@ class Verifier:
         if children and all(self._stages[child].is_ok for child in children):
             return
         self.state = JobState.RUNNING
-        self._again(stage, now)
+        if stage.has_reports:
+            self._again(stage, now)
         if self.rules.mode is Mode.NON_BLOCKING:
             return
         for parent in self.plan.parents(stage.name):
