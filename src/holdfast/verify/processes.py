@@ -1,7 +1,8 @@
 """Starts the processes of a job: its verifiers, and a driver for each replica.
 
 Each is the leader of a Unix session of its own, so that Ctrl-C reaches the coordinator alone, which
-then ends them with all that they have started.
+then ends them with all that they have started. If it is killed itself, the verifiers end with it,
+and the replicas when they find no verifier any more.
 """
 
 from __future__ import annotations
@@ -71,6 +72,7 @@ class ProcessLauncher:
             str(submission.charter_path),
             str(submission.verifier_folder(number)),
             f"--address={address}",
+            "--attended",
             *(f"--peer={peer}" for peer in submission.addresses if peer != address),
             *self._security(),
         ]
