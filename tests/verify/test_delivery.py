@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from holdfast.errors import InvalidArgumentError
+from holdfast.errors import InvalidArgumentError, StoreUnavailableError
 from holdfast.protocol.verification import (
     Agreed,
     Holder,
@@ -88,3 +88,9 @@ def test_where_something_is_nothing_is_delivered(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match="no folder that may be written to"):
         check_output(tmp_path / "none" / "out")
     check_output(tmp_path / "out")
+
+
+def test_an_output_that_cannot_be_written_is_named(tmp_path: Path, standing: Standing) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(StoreUnavailableError, match=r"--output: .*Not a directory"):
+        deliver(PLAN, standing, tmp_path / "storage", tmp_path / "file" / "out", lambda *copy: None)

@@ -12,6 +12,7 @@ import pytest
 
 from harness.processes import wait_until
 from harness.verified.plain import write_energy
+from holdfast.errors import InvalidArgumentError
 from holdfast.verify.config import Config, Pool
 from holdfast.verify.orders import Orders
 from holdfast.verify.placement import HERE, plan_placement
@@ -77,6 +78,12 @@ def test_a_pool_says_how_its_drivers_are_started(submission: Submission) -> None
         assert started(launcher)[2] == "x"
     finally:
         replica.end(0)
+
+
+def test_a_command_that_is_not_there_is_named(submission: Submission) -> None:
+    pool = Pool(name="x", hosts=("x",), launch=("no-such-command",))
+    with pytest.raises(InvalidArgumentError, match="launch: no-such-command"):
+        ProcessLauncher(submission).start_replica(2, pool)
 
 
 def test_each_start_has_orders_that_others_cannot_read(submission: Submission) -> None:

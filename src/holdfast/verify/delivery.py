@@ -42,30 +42,40 @@ def deliver(plan: Plan, standing: Standing, storage: Path, output: Path, broken:
     upon. Raises UndeliverableError if there is none; then nothing is written.
     """
     part = output.with_name(f".{output.name}.{secrets.token_hex(4)}.part")
-    part.mkdir()
-    rows = 0
-    lost: list[UndeliverableError] = []
     try:
-        for stage in plan.outputs:
-            folder = part / stage
-            folder.mkdir()
-            for number, agreed in sorted(standing.verdicts[stage].slices.items()):
-                rows += agreed.rows
-                try:
-                    _write(stage, number, agreed, storage, folder / f"{number:05}.parquet", broken)
-                except UndeliverableError as error:
-                    # The others are looked at too, so that all bad copies are known at once.
-                    lost.append(error)
-            _sync(folder)
-        if lost:
-            raise lost[0]
-        _sync(part)
+        part.mkdir()
+        rows = _write_all(plan, standing, storage, part, broken)
         if output.exists():
             raise InvalidArgumentError(f"--output: {output} was made by somebody else meanwhile")
         part.rename(output)
         _sync(output.resolve().parent)
+    except OSError as error:
+        raise StoreUnavailableError(
+            f"--output: {output}: {error.strerror or error}; make room for it, and submit the job "
+            "again"
+        ) from error
     finally:
         shutil.rmtree(part, ignore_errors=True)
+    return rows
+
+
+def _write_all(plan: Plan, standing: Standing, storage: Path, part: Path, broken: Broken) -> int:
+    rows = 0
+    lost: list[UndeliverableError] = []
+    for stage in plan.outputs:
+        folder = part / stage
+        folder.mkdir()
+        for number, agreed in sorted(standing.verdicts[stage].slices.items()):
+            rows += agreed.rows
+            try:
+                _write(stage, number, agreed, storage, folder / f"{number:05}.parquet", broken)
+            except UndeliverableError as error:
+                # The others are looked at too, so that all bad copies are known at once.
+                lost.append(error)
+        _sync(folder)
+    if lost:
+        raise lost[0]
+    _sync(part)
     return rows
 
 

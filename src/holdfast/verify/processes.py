@@ -16,6 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, Protocol
 
+from holdfast.errors import InvalidArgumentError
 from holdfast.verify.config import Pool
 from holdfast.verify.submission import Submission
 
@@ -118,14 +119,19 @@ class ProcessLauncher:
 class _Process:
     def __init__(self, command: Sequence[str], log: Path, variables: Mapping[str, str]) -> None:
         with log.open("ab") as output:
-            self._process = subprocess.Popen(
-                list(command),
-                env={**os.environ, **variables},
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                start_new_session=True,
-            )
+            try:
+                self._process = subprocess.Popen(
+                    list(command),
+                    env={**os.environ, **variables},
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=output,
+                    start_new_session=True,
+                )
+            except OSError as error:
+                raise InvalidArgumentError(
+                    f"launch: {command[0]}: {error.strerror}; give a command that is there"
+                ) from error
 
     def poll(self) -> int | None:
         return self._process.poll()
