@@ -45,7 +45,7 @@ class Desk:
         **more: bool | Event,
     ) -> Account:
         given = {"storage": str(self.folder / "storage"), "work": str(self.folder / "work")}
-        settings = (config or Config(pools=hosts(4), limit=2.0, linger=2.0)).override(given)
+        settings = (config or Config(pools=hosts(4), linger=20.0)).override(given)
 
         def start(submission: Submission) -> ThreadLauncher:
             self.submissions.append(submission)
@@ -99,7 +99,7 @@ def test_shared_hosts_are_refused_or_warned_of(desk: Desk) -> None:
 def test_tasks_on_another_host_than_planned_do_not_count(desk: Desk) -> None:
     pools = list(hosts(4))
     pools[1] = Pool(name="p2", hosts=("h2",), environment={"HOLDFAST_HOST": "h1"})
-    account = desk.verify(config=Config(pools=tuple(pools), limit=2.0))
+    account = desk.verify(config=Config(pools=tuple(pools), linger=20.0))
     assert account.is_verified
     assert "replica 2: on a host that is not its own" in account.text()
     assert 2 not in account.hosts
