@@ -49,11 +49,11 @@ def finding(kind: Kind, number: int) -> Finding:
 def test_what_it_tells(tmp_path: Path) -> None:
     found = (finding(Kind.OUTVOTED, 0), finding(Kind.OUTVOTED, 1), finding(Kind.BROKEN_DATA, 1))
     assert make(tmp_path, findings=found).text().splitlines() == [
-        "billing-1: byzantine, 1 faults, non-blocking; 3 of 4 replicas must agree",
+        "billing-1: byzantine, faults: 1, non-blocking; 3 of 4 replicas must agree",
         f"verified in 2.5 s: 1,234 rows in {tmp_path}/out",
         "stage bills was computed again 2 times",
-        "the whole job was begun again 1 times",
-        "verifiers were started again 1 times",
+        "the whole job was begun again once",
+        "verifiers were started again once",
         "replica 2: outvoted, stage hourly: why (2 slices)",
         "replica 2: right digest, wrong data, stage hourly: why",
         "replica 1: in north; hosts: n1, n2",

@@ -75,7 +75,7 @@ class Account:
 
     def _lines(self) -> list[str]:
         agree = f"{self.needed} of {self.replicas} replicas must agree"
-        lines = [f"{self.submission}: {self.model}, {self.faults} faults, {self.mode}; {agree}"]
+        lines = [f"{self.submission}: {self.model}, faults: {self.faults}, {self.mode}; {agree}"]
         if self.is_verified:
             lines.append(f"verified in {self.seconds:.1f} s: {self.rows:,} rows in {self.output}")
         else:
@@ -84,12 +84,12 @@ class Account:
             lines.append(f"warning: {self.warning}")
         for stage, run in self.runs.items():
             if run.attempt:
-                lines.append(f"stage {stage} was computed again {run.attempt} times")
+                lines.append(f"stage {stage} was computed again {_times(run.attempt)}")
         epoch = max((run.epoch for run in self.runs.values()), default=0)
         if epoch:
-            lines.append(f"the whole job was begun again {epoch} times")
+            lines.append(f"the whole job was begun again {_times(epoch)}")
         if self.verifier_starts:
-            lines.append(f"verifiers were started again {self.verifier_starts} times")
+            lines.append(f"verifiers were started again {_times(self.verifier_starts)}")
         lines += self._named()
         for replica, pools in self.pools.items():
             seen = ", ".join(self.hosts.get(replica, ())) or "none whose results count"
@@ -110,6 +110,10 @@ class Account:
             times = f" ({count} slices)" if count > 1 else ""
             lines.append(f"{who}{_WORDS[kind]}{where}: {text}{times}")
         return lines
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
 
 
 def hosts_of(standing: Standing) -> dict[int, tuple[str, ...]]:
