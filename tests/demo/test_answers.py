@@ -10,9 +10,11 @@ def test_rows_are_counted_as_what_they_are() -> None:
     answers.take(1, told(Kind.INSERT, 10, answer(8), answer(9)))
     answers.take(2, told(Kind.TENTATIVE, 20, answer(10), answer(11), answer(12)))
     assert (answers.final, answers.tentative, answers.withdrawn) == (2, 3, 0)
+    assert not answers.is_corrected
     assert answers.boundary == 10
     answers.take(3, told(Kind.UNDO, 10))
     assert answers.withdrawn == 3
+    assert answers.is_corrected
     answers.take(4, told(Kind.INSERT, 20, answer(10)))
     answers.take(5, told(Kind.REC_DONE, 20))
     answers.take(6, told(Kind.TENTATIVE, 30, answer(20)))

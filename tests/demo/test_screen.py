@@ -44,10 +44,12 @@ def test_a_replica_a_source_and_one_that_starts() -> None:
         "links": {"north": True, "south": False},
     }
     source = {"ready": True, "state": "STABLE", "stable_rows": 5, "lag_seconds": 1e9}
-    assert rows(keeper("clean/1", replica), keeper("north", source), keeper("sums/1", None)) == [
+    assert rows(
+        keeper("clean/1", replica), keeper("north", source), keeper("sums/1", {"ready": False})
+    ) == [
         ["clean/1", "tentative", "12,345", "67", "5.2 s", "south"],
         ["north", "stable", "5"],
-        ["sums/1", "starting"],
+        ["sums/1", "starting Spark"],
     ]
 
 

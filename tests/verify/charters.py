@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -85,18 +85,16 @@ def witness(replica: int, *addresses: str, timeout: float = 20.0) -> Witness:
 class VerifierProcess:
     """A verifier in a process of its own, to be killed and started again."""
 
-    def __init__(self, folder: Path, peers: Sequence[str] = ()) -> None:
+    def __init__(self, folder: Path, *options: str) -> None:
         self.folder = folder
-        self._peers = peers
+        self._options = options
         self.start()
 
     def start(self) -> None:
         command = [sys.executable, "-m", "holdfast.verify.server"]
         command += [str(self.folder / "charter.json"), str(self.folder / "verifier")]
-        for peer in self._peers:
-            command += ["--peer", peer]
         self.process = subprocess.Popen(
-            command,
+            [*command, *self._options],
             cwd=ROOT_PATH,
             env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
             stderr=subprocess.DEVNULL,
@@ -114,12 +112,11 @@ class VerifierProcess:
 
 
 @contextmanager
-def verifier_process(
-    folder: Path, peers: Sequence[str] = (), **rules: object
-) -> Iterator[VerifierProcess]:
+def verifier_process(folder: Path, *options: str, **rules: object) -> Iterator[VerifierProcess]:
+    """`options`: of its command line."""
     folder.mkdir(parents=True, exist_ok=True)
     charter(**rules).write(folder / "charter.json")
-    process = VerifierProcess(folder, peers)
+    process = VerifierProcess(folder, *options)
     try:
         yield process
     finally:

@@ -52,6 +52,11 @@ class Answers:
                 self.withdrawn = self.tentative
         self.told.append((at, told))
 
+    @property
+    def is_corrected(self) -> bool:
+        """Whether nothing that was tentative still stands."""
+        return self.withdrawn == self.tentative
+
     def kinds(self, since: int) -> list[Kind]:
         """What was told, from a moment on."""
         return [told.kind for at, told in list(self.told) if at >= since]

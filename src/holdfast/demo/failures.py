@@ -19,7 +19,7 @@ __all__ = ["Outcome", "break_pipeline"]
 
 STARTED: Final = 300.0
 """Seconds for the processes to start on a slow machine."""
-PATIENCE: Final = 60.0
+PATIENCE: Final = 120.0
 """Seconds for anything else to happen."""
 BACK: Final = 20.0
 """Seconds that a killed replica is waited for; the answers hold without it."""
@@ -80,7 +80,7 @@ def _start(screen: Screen, pipeline: Pipeline) -> int:
     pipeline.open_sources()
     screen.say(f"{', '.join(SOURCES)}: rows begin to flow", "dim")
     screen.must(
-        "all replicas to be stable", lambda: pipeline.is_stable() and answers.final, PATIENCE
+        "all replicas to be stable", lambda: pipeline.is_stable() and answers.final, STARTED
     )
     start = now()
     screen.say("all replicas are stable, and the client gets final answers", "green")
@@ -128,6 +128,8 @@ def _wait_until_back(screen: Screen, pipeline: Pipeline, killed: str, death: Tro
         screen.say(f"{killed} was started again and is back; all replicas are stable", "green")
     else:
         screen.say(f"{killed} was started again and is not back yet", "yellow")
+    # Where the machine is busy, that alone may have delayed something.
+    screen.must("corrections", lambda: pipeline.answers.is_corrected, PATIENCE)
     return replace(death, end=now())
 
 

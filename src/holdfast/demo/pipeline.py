@@ -29,6 +29,7 @@ from holdfast.parties.tickets import LogTicket
 from holdfast.protocol.states import State
 from holdfast.sources import arrow_schema, open_source
 from holdfast.sources.inlets import Inlet
+from holdfast.spark.sessions import SHORT_LIVED
 from holdfast.tail.reading import open_reader
 from holdfast.topology import parse_address
 from holdfast.wire.client import fetch
@@ -45,8 +46,6 @@ ENDS: Final = 1
 LINES: Final = 12
 """So much of a log is told."""
 ENDINGS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-QUICK: Final = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"}
-"""Makes a JVM that lives for two minutes start sooner."""
 
 
 def now() -> int:
@@ -77,7 +76,7 @@ class Pipeline:
             routes={
                 party: {CUT_OFF: f"127.0.0.1:{link.port}"} for party, link in self._links.items()
             },
-            environment=QUICK,
+            environment={"JDK_JAVA_OPTIONS": SHORT_LIVED},
         )
         self._reader: Reader | None = None
         self._sources: list[tuple[SourceParty, Driver[Inlet]]] = []

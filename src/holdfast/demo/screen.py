@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Self
@@ -16,7 +15,7 @@ from rich.text import Text
 from holdfast.demo.answers import Answers
 from holdfast.demo.errors import DemoError
 from holdfast.demo.pipeline import Pipeline
-from holdfast.parties.board import state_text
+from holdfast.parties.board import count_text, seconds_text, state_text
 from holdfast.parties.supervisor import Keeper
 from holdfast.tuples import Kind
 
@@ -100,15 +99,13 @@ def parties_table(keepers: Iterable[Keeper]) -> Table:
     table.add_column("cannot reach")
     for keeper in keepers:
         said = keeper.status or {}
-        behind = said.get("lag_seconds", math.inf)
         down = [party for party, is_up in said.get("links", {}).items() if not is_up]
         table.add_row(
             keeper.party.name,
             state_text(keeper),
-            f"{said['stable_rows']:,}" if said else "",
-            f"{said['tentative_rows']:,}" if "tentative_rows" in said else "",
-            # Before its first bucket a stream ends in 1970.
-            f"{behind:.1f} s" if behind < 1e8 else "",
+            count_text(said, "stable_rows"),
+            count_text(said, "tentative_rows"),
+            seconds_text(said, "lag_seconds"),
             Text(", ".join(down), "red"),
         )
     return table

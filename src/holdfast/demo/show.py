@@ -29,7 +29,7 @@ def run(
     folder: Path,
     *,
     sensors: int = 300,
-    minutes: int = 12,
+    minutes: int = 6,
     updates: int = 10_000,
     kills: int = 5,
 ) -> None:

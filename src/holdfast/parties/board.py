@@ -16,7 +16,7 @@ from rich.text import Text
 from holdfast.parties.supervisor import Keeper, Supervisor
 from holdfast.topology import Topology
 
-__all__ = ["run_topology", "state_text", "status_table"]
+__all__ = ["count_text", "run_topology", "seconds_text", "state_text", "status_table"]
 
 EVERY = 1.0
 """Seconds between two looks."""
@@ -115,21 +115,23 @@ def _facts(keeper: Keeper) -> list[str | Text]:
         up = f"{len(links) - len(down)} of {len(links)}"
         shown = Text(f"{up}, not {', '.join(down)}", style="red") if down else up
     return [
-        _count(said, "stable_rows"),
-        _count(said, "tentative_rows"),
-        _seconds(said, "lag_seconds"),
-        _seconds(said, "delay_new_seconds"),
-        _count(said, "buckets_buffered"),
-        _seconds(said, "batch_seconds"),
+        count_text(said, "stable_rows"),
+        count_text(said, "tentative_rows"),
+        seconds_text(said, "lag_seconds"),
+        seconds_text(said, "delay_new_seconds"),
+        count_text(said, "buckets_buffered"),
+        seconds_text(said, "batch_seconds"),
         shown,
     ]
 
 
-def _count(said: Any, name: str) -> str:
+def count_text(said: Any, name: str) -> str:
+    """One of the counts that a party tells; nothing if it does not."""
     return f"{said[name]:,}" if name in said else ""
 
 
-def _seconds(said: Any, name: str) -> str:
+def seconds_text(said: Any, name: str) -> str:
+    """The same of a time."""
     if name not in said:
         return ""
     # Before its first bucket a stream ends in 1970.

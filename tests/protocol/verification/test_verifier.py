@@ -443,6 +443,39 @@ def test_a_talkative_replica_is_heard_no_more() -> None:
     assert agreed(judge, "a") == "x"
 
 
+def test_a_replica_that_speaks_of_too_many_chunks_is_heard_no_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("holdfast.protocol.verification.stage.MAX_CHUNK_WORDS", 3)
+    judge = verifier(plan=ONE)
+    for seq in range(3):
+        judge.report(report("a", 1, "x", seq=seq), 0.0)
+    with pytest.raises(InvalidArgumentError, match="said too much"):
+        judge.report(report("a", 1, "x", seq=3), 0.0)
+    tell(judge, "a", "xxx")
+    assert agreed(judge, "a") == "x"
+
+
+def test_copies_that_are_broken_again_and_again_end_the_job() -> None:
+    judge = verifier(plan=ONE, retries=1)
+    tell(judge, "a", "xxx")
+    for maker in (1, 2, 3):
+        judge.broken("a", 0, maker, COORDINATOR, 0.0)
+    judge.report(report("a", 1, "x", run=RUN1), 0.0)
+    judge.broken("a", 0, 1, COORDINATOR, 0.0)
+    assert judge.state is JobState.FAILED
+    assert "no good copy is left of slice 0 after it was computed again 1 times" in judge.failure
+
+
+def test_what_is_done_stays_done_whatever_is_found_later() -> None:
+    judge = verifier(PAIR, ONE)
+    tell(judge, "a", "x")
+    assert judge.state is JobState.DONE
+    tell(judge, "a", ".y")
+    assert judge.state is JobState.DONE
+    assert kinds(judge) == [(Kind.OUTVOTED, 2)]
+
+
 def test_faults_of_a_crash_model_with_two_replicas() -> None:
     judge = verifier(Quorum(Model.CRASH), ONE)
     judge.gone(1, 0.0)

@@ -304,8 +304,7 @@ def test_a_function_sees_whole_chunks_however_spark_cuts_them(folder):
 
 def test_rows_made_of_one_follow_it_and_have_its_time(folder):
     found = run(folder, "cleaning_functions:twice", [ROWS_IN])
-    assert [row[AT]["place"] for row in found] == [0, 0, 1, 1, 2, 2, 3, 3]
-    assert [row[AT]["part"] for row in found] == list(range(8))
+    assert [row[AT]["place"] for row in found] == list(range(8))
     assert found[0][STIME] == found[1][STIME] < found[2][STIME]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from holdfast.protocol.verification.ballot import Ballot, Said, Votes, rank
@@ -9,6 +10,10 @@ from holdfast.protocol.verification.reports import Report, Run
 from holdfast.protocol.verification.verdicts import Agreed, Doubt, StageState, Verdict
 
 __all__ = ["StageVotes", "name_replicas"]
+
+
+MAX_CHUNK_WORDS = 1 << 16
+"""Reports on chunks that are taken of one replica."""
 
 
 class StageVotes:
@@ -29,6 +34,7 @@ class StageVotes:
         self.hosts: dict[tuple[Run, str], int] = {}
         """Which replica was the first to report from a host, by run."""
         self._chunks: dict[tuple[int, int], Ballot] = {}
+        self._chunk_words: Counter[int] = Counter()
         self._ahead: dict[Run, set[int]] = {}
         self._earlier: dict[int, Said] = {}
 
@@ -51,10 +57,14 @@ class StageVotes:
     def chunks(self) -> Iterator[Ballot]:
         return iter(self._chunks.values())
 
-    def ballot(self, number: int, seq: int | None) -> Ballot:
-        if seq is None:
-            return self.ballots[number]
-        return self._chunks.setdefault((number, seq), Ballot())
+    def ballot(self, report: Report) -> Ballot | None:
+        """The one that a report is for; None if its replica has spoken of too many chunks."""
+        if report.seq is None:
+            return self.ballots[report.slice]
+        self._chunk_words[report.replica] += 1
+        if self._chunk_words[report.replica] > MAX_CHUNK_WORDS:
+            return None
+        return self._chunks.setdefault((report.slice, report.seq), Ballot())
 
     def chunk(self, number: int, seq: int) -> Agreed | None:
         ballot = self._chunks.get((number, seq))

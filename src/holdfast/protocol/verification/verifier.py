@@ -100,14 +100,16 @@ class Verifier:
     def report(self, report: Report, now: float) -> None:
         """A replica has computed a slice, or a chunk of one."""
         stage = self._check_report(report)
-        ballot = stage.ballot(report.slice, report.seq)
-        taken = ballot.take(report)
-        if taken is Taken.TOO_MANY:
+        if self.state is JobState.FAILED:
+            return
+        ballot = stage.ballot(report)
+        taken = Taken.TOO_MANY if ballot is None else ballot.take(report)
+        if ballot is None or taken is Taken.TOO_MANY:
             raise InvalidArgumentError(
                 f"report: replica {report.replica} has said too much of slice {report.slice} of "
                 f"stage {report.stage}; nothing more is taken of it"
             )
-        if taken is Taken.KNOWN or self.state is JobState.FAILED:
+        if taken is Taken.KNOWN:
             return
         self._note_news(now)
         self._audit_host(stage, ballot, report)
@@ -339,7 +341,7 @@ class Verifier:
             self._fail(
                 f"stage {stage.name}, slice {number}: two different results were agreed upon in "
                 f"two epochs; more than {self.quorum.faults} replicas are wrong, or the stage is "
-                "not deterministic: see `holdfast verify --help` for the checker"
+                "not deterministic"
             )
             return
         reports = chain.from_iterable(votes.values())
@@ -448,19 +450,28 @@ class Verifier:
         is_whole = self.rules.mode is Mode.NON_BLOCKING
         count = stage.run.epoch if is_whole else stage.run.attempt
         if count >= self.rules.retries:
-            numbers = stage.undecided or sorted(stage.open)
-            told = "; ".join(stage.describe(n, self.quorum.numbers) for n in numbers[:SHOWN])
             what = "the job was begun" if is_whole else "it was computed"
-            self._fail(
-                f"stage {stage.name}: {self.quorum.needed} of {self.quorum.replicas} replicas must "
-                f"agree, and do not after {what} again {count} times: {told}. Take the replicas "
-                "that are wrong off their hosts; if all differ, the stage is not deterministic"
-            )
+            self._give_up(stage, f"after {what} again {count} times")
         elif is_whole:
             self._restart(stage.run.epoch + 1)
         else:
             stage.begin(Run(stage.run.epoch, stage.run.attempt + 1))
         self._weigh_all(now)
+
+    def _give_up(self, stage: StageVotes, when: str) -> None:
+        numbers = stage.undecided[:SHOWN]
+        if not numbers:
+            self._fail(
+                f"stage {stage.name}: no good copy is left of slice {min(stage.open)} {when}; see "
+                "who else can write to the storage"
+            )
+            return
+        told = "; ".join(stage.describe(number, self.quorum.numbers) for number in numbers)
+        self._fail(
+            f"stage {stage.name}: {self.quorum.needed} of {self.quorum.replicas} replicas must "
+            f"agree, and do not {when}: {told}. Take the replicas that are wrong off their hosts; "
+            "if all differ, the stage is not deterministic"
+        )
 
     def _restart(self, epoch: int) -> None:
         for stage in self._stages.values():
@@ -469,15 +480,16 @@ class Verifier:
             self._bind(name)
 
     def _fail_undecidable(self, report: Report, text: str) -> None:
-        if self.state is JobState.RUNNING:
-            self._fail(
-                f"stage {report.stage}, slice {report.slice}: {text}, and the crash model cannot "
-                "tell which is right; use byzantine, and see whether the stage is deterministic"
-            )
+        self._fail(
+            f"stage {report.stage}, slice {report.slice}: {text}, and the crash model cannot tell "
+            "which is right; use byzantine, and see whether the stage is deterministic"
+        )
 
     def _fail(self, failure: str) -> None:
-        self.state = JobState.FAILED
-        self.failure = f"job {self.job}: {failure}"
+        """What is done stays done: it may have been delivered."""
+        if self.state is JobState.RUNNING:
+            self.state = JobState.FAILED
+            self.failure = f"job {self.job}: {failure}"
 
     def _unfinished(self) -> str:
         stage = next(each for each in self._stages.values() if not each.is_ok)

@@ -100,7 +100,8 @@ def _made(
     answer, source = answer.iloc[order], pa.array(source[order], pa.int64())
     at = rows[AT].take(source)
     fields = {field.name: at.field(field.name) for field in at.type}
-    fields["part"] = pa.array(np.arange(len(answer)))
+    # By the rows they came from, so in an order that does not contradict theirs.
+    fields["place"] = pa.array(np.arange(len(answer)))
     columns = {
         AT: pa.StructArray.from_arrays(list(fields.values()), fields=list(at.type)),
         BODY: pa.nulls(len(answer), pa.binary()),

@@ -14,21 +14,28 @@ from typing import Any, Final
 
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 
+from holdfast.spark.columns import column_named
 from holdfast.spark.sessions import DRIVER_GONE
 from holdfast.spark.shards import shard_labels
 from holdfast.spark.stages.compile import Compiled
 from holdfast.spark.stages.entries import Entry
 from holdfast.spark.stages.gate_source import GateOptions, GateSource
 from holdfast.spark.stages.journal import Journal
-from holdfast.spark.stages.results import Result, results_in
+from holdfast.spark.stages.results import PLACES, Result, results_in
+from holdfast.spark.stages.rows import AT, BODY, HIDDEN
 from holdfast.wire.security import Security
 
 __all__ = ["Result", "StageQuery"]
 
 PARTITIONS: Final = "spark.sql.shuffle.partitions"
+BYTES: Final = "spark.sql.execution.arrow.maxBytesPerBatch"
+NO_LIMIT: Final = 2**31 - 1
+"""With any other one Spark calculates the size of a batch anew for every row that goes to Python.
+Batches are limited in rows anyway."""
 
 
 class StageQuery:
@@ -59,7 +66,7 @@ class StageQuery:
         spark.dataSource.register(GateSource)
         source = spark.readStream.format(GateSource.name()).option("folder", str(folder)).load()
         writer = (
-            compiled.build(source)
+            _narrowed(compiled.build(source), stateful=compiled.stateful)
             .writeStream.foreachBatch(self._take_batch)
             .option("checkpointLocation", str(folder / "checkpoint"))
             .outputMode("update")
@@ -99,11 +106,26 @@ class StageQuery:
             self._deliver(result)
 
 
+def _narrowed(df: DataFrame, *, stateful: bool) -> DataFrame:
+    """Rows with no more than `results_in` needs: every column costs time on its way to it."""
+    if AT not in df.columns:
+        return df
+    at = {name: F.col(f"{AT}.{name}") for name in PLACES}
+    at["input"] = F.coalesce(at["input"], F.col(f"{AT}.shard"))
+    places = [column.alias(f"{AT}.{name}") for name, column in at.items()]
+    bodies = [F.col(BODY)] if stateful else []
+    own = [column_named(name) for name in df.columns if name not in HIDDEN]
+    return df.select(*places, *bodies, *own)
+
+
 def _start(spark: SparkSession, shards: int, start: Callable[[], StreamingQuery]) -> StreamingQuery:
     """Start a query with a partition for each shard, whatever the session has for others."""
-    former = str(spark.conf.get(PARTITIONS))
-    spark.conf.set(PARTITIONS, str(shards))
+    wanted = {PARTITIONS: shards, BYTES: NO_LIMIT}
+    former = {setting: str(spark.conf.get(setting)) for setting in wanted}
+    for setting, value in wanted.items():
+        spark.conf.set(setting, str(value))
     try:
         return start()
     finally:
-        spark.conf.set(PARTITIONS, former)
+        for setting, before in former.items():
+            spark.conf.set(setting, before)

@@ -38,11 +38,10 @@ _FIELDS: Final = {
     "input": (T.IntegerType(), pa.int32()),
     "bucket": (T.LongType(), pa.int64()),
     "place": (T.LongType(), pa.int64()),
-    "part": (T.LongType(), pa.int64()),
 }
-"""`input`: of the stage; behind a step with state the shard. `place`: in its chunk. `part`: in what
-a function made of the chunk. An order goes to every `shard`; its `bucket` is the end of its
-stretch, its `place` 1 if it is for the fork."""
+"""`input`: of the stage; behind a step with state the shard. `place`: in its chunk, or in what a
+function made of that. An order goes to every `shard`; its `bucket` is the end of its stretch, its
+`place` 1 if it is for the fork."""
 
 AT_ARROW: Final = pa.struct([(name, kind) for name, (_, kind) in _FIELDS.items()])
 AT_SPARK: Final = T.StructType([T.StructField(n, kind) for n, (kind, _) in _FIELDS.items()])
@@ -64,7 +63,6 @@ def at_rows(entry: int, which: int, bucket: int | np.ndarray, rows: int) -> pa.S
         "input": which,
         "bucket": bucket,
         "place": np.arange(rows),
-        "part": 0,
     }
     arrays = [
         pa.array(np.broadcast_to(np.asarray(values[field.name]), rows), field.type)

@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from holdfast.spark.stages.entries import Order
+from holdfast.spark.stages.results import PLACES, results_in
+from holdfast.spark.stages.rows import AT, AT_ARROW, BODY, ROWS
+from holdfast.spark.stages.states import split_state
+from holdfast.wire.chunks import Chunk
+
+SIZE = 100
+SCHEMA = pa.schema(
+    [pa.field("stime", pa.timestamp("us", "UTC"), nullable=False), ("name", pa.string())]
+)
+GIVEN = pa.schema(
+    [(AT, AT_ARROW), (BODY, pa.binary()), *((field.name, field.type) for field in SCHEMA)]
+)
+
+
+def _row(entry: int, stime: int, which: int, place: int) -> dict[str, object]:
+    at = {"entry": entry, "order": ROWS, "shard": -1, "input": which, "bucket": stime // SIZE}
+    name = f"{entry} {stime} {which} {place}"
+    return {AT: at | {"place": place}, BODY: None, "stime": stime, "name": name}
+
+
+def _order(
+    entry: int, order: Order, shard: int = 0, body: bytes | None = None
+) -> dict[str, object]:
+    at = {"entry": entry, "order": int(order), "shard": shard, "bucket": 0, "place": 0}
+    return {AT: at, BODY: body, "stime": None, "name": None}
+
+
+def _table(rows: list[dict[str, object]], pieces: int = 1) -> pa.Table:
+    """In several pieces, as Spark gives it."""
+    table = pa.Table.from_pylist(rows, schema=GIVEN)
+    edges = np.linspace(0, len(rows), pieces + 1).astype(int).tolist()
+    return pa.concat_tables([table.slice(a, b - a) for a, b in pairwise(edges)])
+
+
+def _names(chunks: tuple[tuple[int, Chunk], ...]) -> dict[int, list[str]]:
+    return {bucket: chunk.table()["name"].to_pylist() for bucket, chunk in chunks}
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_rows_come_in_one_order_however_they_came(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    keys = [
+        (entry, int(rng.integers(0, 400)), int(rng.integers(0, 2)), place)
+        for entry in (3, 4, 7)
+        for place in range(int(rng.integers(0, 40)))
+    ]
+    rows = [_row(*key) for key in keys]
+    rows += [_order(entry, Order.WORK, shard) for entry in (3, 4, 5, 7) for shard in (0, 1)]
+    rng.shuffle(rows)
+    results = {r.entry: r for r in results_in(_table(rows, 3), SCHEMA, SIZE)}
+    assert sorted(results) == [3, 4, 5, 7]
+    for entry, result in results.items():
+        wanted: dict[int, list[str]] = {}
+        for key in sorted(each for each in keys if each[0] == entry):
+            wanted.setdefault(key[1] // SIZE, []).append(" ".join(map(str, key)))
+        assert _names(result.chunks) == wanted
+        assert all(chunk.table().schema == SCHEMA for _, chunk in result.chunks)
+
+
+def test_rows_that_come_in_order_give_the_same_chunks_as_rows_that_do_not() -> None:
+    rows = [_row(1, 10 * place, 0, place) for place in range(50)]
+    orders = [_order(1, Order.WORK, shard) for shard in (0, 1)]
+    [straight] = results_in(_table([*rows, *orders]), SCHEMA, SIZE)
+    [backwards] = results_in(_table([*orders, *rows[::-1]], 4), SCHEMA, SIZE)
+    assert straight == backwards
+    assert [bucket for bucket, _ in straight.chunks] == [0, 1, 2, 3, 4]
+
+
+def test_where_rows_come_from_may_be_in_columns_of_its_own() -> None:
+    rows = [_row(1, 10 * place, place % 2, place) for place in range(50)]
+    table = _table([*rows, _order(1, Order.WORK), _order(2, Order.COPY, 5, b"state")])
+    at = table[AT].combine_chunks()
+    places = {name: at.field(name) for name in PLACES}
+    places["input"] = pc.coalesce(places["input"], at.field("shard"))
+    flat = pa.table([*places.values(), *table.columns[1:]], [*PLACES, *table.column_names[1:]])
+    assert list(results_in(flat, SCHEMA, SIZE)) == list(results_in(table, SCHEMA, SIZE))
+    [work, copy] = results_in(flat.drop_columns([BODY]), SCHEMA, SIZE)
+    assert len(work.chunks) == 5
+    assert split_state(copy.state) == {}
+
+
+def test_entries_without_rows_give_results_too() -> None:
+    rows = [_order(8, Order.FORK), _order(9, Order.DROP)]
+    results = list(results_in(_table(rows), SCHEMA, SIZE))
+    assert [(r.entry, r.order, r.chunks, r.state) for r in results] == [
+        (8, Order.FORK, (), b""),
+        (9, Order.DROP, (), b""),
+    ]
+
+
+def test_a_copy_has_the_state_of_each_shard_that_has_any() -> None:
+    rows = [
+        _order(2, Order.COPY, shard, body)
+        for shard, body in {0: b"one", 1: None, 2: b"three"}.items()
+    ]
+    [result] = results_in(_table(rows), SCHEMA, SIZE)
+    assert split_state(result.state) == {0: b"one", 2: b"three"}
