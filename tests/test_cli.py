@@ -278,3 +278,25 @@ def test_who_is_not_in_quarantine_cannot_be_admitted(run, tmp_path: Path) -> Non
     code, out, err = run("readmit", str(file), "clean/1")
     assert (code, out) == (1, "")
     assert "no stage of the topology votes on clean" in " ".join(err.split())
+
+
+@pytest.mark.parametrize(
+    ("options", "remedy"),
+    [
+        (["--model", "evil"], "Invalid enum value 'evil' - at `$.model`"),
+        (["--mode", "fast"], "Invalid enum value 'fast' - at `$.mode`"),
+        (["--faults", "0", "--allow-shared-hosts"], "faults: 0 is too few; give at least 1"),
+        (["--config", "none.toml"], "none.toml: No such file or directory"),
+        ([], "placement: no pools of hosts are given"),
+    ],
+)
+def test_mistakes_of_verify_are_explained(
+    run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], remedy: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    # Ctrl-C is for pytest here.
+    monkeypatch.setattr("signal.signal", lambda *_: None)
+    code, _, error = run("verify", "job.py", *options)
+    assert code == 1
+    assert remedy in error
+    assert list(tmp_path.iterdir()) == []

@@ -194,6 +194,68 @@ def readmit(
 
 
 @app.command()
+def verify(
+    file: Annotated[
+        Path, typer.Argument(help="A job: a Python file, a PySpark program, or Spark SQL.")
+    ],
+    faults: Annotated[
+        int | None, typer.Option(help="How many replicas may be wrong.", show_default="1")
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(help="crash or byzantine: they end, or may lie.", show_default="byzantine"),
+    ] = None,
+    mode: Annotated[
+        str | None,
+        typer.Option(help="blocking, non-blocking or hybrid.", show_default="hybrid"),
+    ] = None,
+    slices: Annotated[
+        int | None,
+        typer.Option(help="Parts of each stage's output.", show_default="as the job says"),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(help="A new folder for the result.", show_default="FILE's name-verified"),
+    ] = None,
+    storage: Annotated[Path | None, typer.Option(help="A folder that all replicas see.")] = None,
+    work: Annotated[
+        Path | None, typer.Option(help="A folder of this machine for keys, journals and logs.")
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="The hosts there are and all settings, as TOML.")
+    ] = None,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Wait until all replicas can run at once.")
+    ] = False,
+    allow_shared_hosts: Annotated[
+        bool,
+        typer.Option("--allow-shared-hosts", help="Replicas may share hosts: for development."),
+    ] = False,
+) -> None:
+    """Run replicas of a Spark job that check each other, and deliver only what they agree on."""
+    from threading import Event
+
+    from holdfast.verify.command import verify_job
+    from holdfast.verify.config import Config
+
+    given = {
+        "faults": faults,
+        "model": model,
+        "mode": mode,
+        "slices": slices,
+        "storage": None if storage is None else str(storage),
+        "work": None if work is None else str(work),
+        "allow_shared_hosts": allow_shared_hosts or None,
+    }
+    settings = (Config() if config is None else Config.read(config)).override(given)
+    ending = Event()
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, lambda *_: ending.set())
+    result = output or Path(f"{file.stem}-verified")
+    verify_job(file, settings, result, Console(), wait=wait, ending=ending)
+
+
+@app.command()
 def demo(
     folder: Annotated[
         Path,

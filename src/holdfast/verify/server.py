@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import logging
+import os
 import signal
 import sys
 from collections.abc import Mapping, Sequence
@@ -42,6 +43,8 @@ ADDRESS = "address"
 PULL = 1.0
 """Seconds between two questions to another verifier for what it was told."""
 TIMEOUT = 5.0
+LOOK = 1.0
+"""Seconds between two looks whether the one who started it is still there."""
 
 logger = logging.getLogger("holdfast")
 
@@ -240,6 +243,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("folder", type=Path, help="where it keeps its journal")
     parser.add_argument("--address", default="127.0.0.1:0", help="host:port; port 0 is any")
     parser.add_argument("--peer", action="append", default=[], help="another verifier, host:port")
+    parser.add_argument(
+        "--attended", action="store_true", help="end with the process that has started it"
+    )
+    parser.add_argument("--token-file", type=Path, help="the file with the token")
     parser.add_argument("--token-env", help="the variable of the environment with the token")
     parser.add_argument("--certificate", type=Path)
     parser.add_argument("--key", type=Path)
@@ -249,10 +256,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s"
     )
     ending = Event()
+    parent = os.getppid()
     for each in (signal.SIGTERM, signal.SIGINT):
         signal.signal(each, lambda *_: ending.set())
     try:
         security = Security.read(
+            token_file=given.token_file,
             token_env=given.token_env,
             certificate=given.certificate,
             key=given.key,
@@ -261,7 +270,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         charter = Charter.read(given.charter)
         with VerifierServer(charter, given.folder, given.address, security, given.peer) as server:
             logger.info("verifier of %s: listens on %s", charter.job, server.address)
-            ending.wait()
+            while not ending.wait(LOOK):
+                if given.attended and os.getppid() != parent:
+                    break
     except HoldfastError as error:
         parser.exit(1, f"{error}\n")
 

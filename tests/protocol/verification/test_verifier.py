@@ -481,3 +481,19 @@ def test_faults_of_a_crash_model_with_two_replicas() -> None:
     judge.gone(1, 0.0)
     judge.report(report("a", 2, "x", of=ROOT), 1.0)
     assert judge.state is JobState.DONE
+
+
+def test_slices_that_are_lost_together_are_computed_again_once() -> None:
+    plan = Plan({"a": ()}, slices=2)
+    judge = verifier(plan=plan)
+    for number in (0, 1):
+        for replica in (1, 2, 3):
+            judge.report(report("a", replica, "x", slice=number), 0.0)
+    assert judge.state is JobState.DONE
+    for number in (0, 1):
+        for maker in (1, 2, 3):
+            judge.broken("a", number, maker, COORDINATOR, 0.0)
+    assert judge.verdict("a").run == RUN1
+    for number in (0, 1):
+        judge.report(report("a", 1, "x", run=RUN1, slice=number), 0.0)
+    assert judge.state is JobState.DONE

@@ -48,6 +48,12 @@ class StageVotes:
         return [number for number in sorted(self.open) if self.ballots[number].agreed is None]
 
     @property
+    def has_reports(self) -> bool:
+        """Whether anybody has reported in this run. If not, it has just begun, and whoever
+        computes it makes new copies of all slices."""
+        return any(ballot.reporters(self.run) for ballot in self.ballots)
+
+    @property
     def chunks(self) -> Iterator[Ballot]:
         return iter(self._chunks.values())
 

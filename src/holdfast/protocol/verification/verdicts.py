@@ -67,6 +67,8 @@ class Finding:
     slice: int
     """-1 if it is not about one."""
     text: str
+    dissenters: tuple[int, ...] = ()
+    """Where too few agreed: who has reported something else than most."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -421,7 +421,9 @@ class Verifier:
                 )
             return
         text = stage.describe(number, self.quorum.numbers)
-        self._add(Finding(Kind.NO_QUORUM, 0, "", stage.name, stage.run, number, text))
+        others = [who for _, who in rank(stage.votes(number))[1:]]
+        dissenters = tuple(sorted(replica for who in others for replica in who))
+        self._add(Finding(Kind.NO_QUORUM, 0, "", stage.name, stage.run, number, text, dissenters))
         self._again(stage, now)
 
     def _lose(self, stage: StageVotes, number: int, replica: int, now: float) -> None:
@@ -435,7 +437,8 @@ class Verifier:
         if children and all(self._stages[child].is_ok for child in children):
             return
         self.state = JobState.RUNNING
-        self._again(stage, now)
+        if stage.has_reports:
+            self._again(stage, now)
         if self.rules.mode is Mode.NON_BLOCKING:
             return
         for parent in self.plan.parents(stage.name):

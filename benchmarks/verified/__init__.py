@@ -1,0 +1,1 @@
+"""What it costs to verify a job: whole runs of examples/billing, with and without faults."""

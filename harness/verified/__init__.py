@@ -1,0 +1,1 @@
+"""Verified jobs, to be broken: replicas that lie, with Spark and without."""

@@ -1,0 +1,96 @@
+"""The example of hourly billing with replicas on Spark, small enough for two cores."""
+
+from __future__ import annotations
+
+import json
+import runpy
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from rich.console import Console
+
+from harness.parts import REPOSITORY
+from harness.processes import spark_environment
+from harness.verified.lies import Lie, write_lies
+from holdfast.protocol.verification import Mode, Model, Quorum
+from holdfast.verify.account import Account
+from holdfast.verify.command import verify_job
+from holdfast.verify.config import Config, Need, Pool
+from holdfast.verify.errors import JobFailedError
+from holdfast.verify.processes import ProcessLauncher
+from holdfast.verify.submission import Submission
+
+__all__ = ["STAGES", "small_config", "steps_of", "verify_billing", "write_billing"]
+
+STAGES: Final = ("hourly", "charges", "bills")
+EXAMPLE: Final = REPOSITORY / "examples" / "billing"
+
+
+def write_billing(folder: Path, *, meters: int = 20, days: int = 2, seed: int = 7) -> Path:
+    """The job's file, with its data beside it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    shutil.copy(EXAMPLE / "billing.py", folder)
+    runpy.run_path(str(EXAMPLE / "generate.py"))["generate"](folder / "data", meters, days, seed)
+    return folder / "billing.py"
+
+
+def small_config(
+    folder: Path,
+    *,
+    model: Model = Model.BYZANTINE,
+    faults: int = 1,
+    mode: Mode = Mode.HYBRID,
+    linger: float = 30.0,
+) -> Config:
+    """Hosts are made up: each replica's processes are told what to call this machine."""
+    numbers = Quorum(model, faults).numbers
+    return Config(
+        model=model,
+        faults=faults,
+        mode=mode,
+        slices=2,
+        restarts=1,
+        patience=60.0,
+        limit=90.0,
+        linger=linger,
+        storage=str(folder / "storage"),
+        work=str(folder / "work"),
+        replica=Need(cores=1, memory="512m"),
+        spark={"spark.sql.shuffle.partitions": "2", "spark.default.parallelism": "2"},
+        pools=tuple(
+            Pool(name=f"pool {n}", hosts=(f"h{n}",), environment={"HOLDFAST_HOST": f"h{n}"})
+            for n in (*numbers, len(numbers) + 1)
+        ),
+    )
+
+
+def verify_billing(
+    file: Path, config: Config, folder: Path, lies: Sequence[Lie] = (), name: str = "output"
+) -> Account:
+    """Verified or not: the account says so. What the command shows goes to a file."""
+    write_lies(list(lies), folder / "lies.json")
+    submissions = []
+
+    def launch(submission: Submission) -> ProcessLauncher:
+        submissions.append(submission)
+        return ProcessLauncher(
+            submission,
+            replica=("-m", "harness.verified.lying_replica", str(folder / "lies.json")),
+            environment=spark_environment(folder),
+        )
+
+    with (folder / "screen.txt").open("a") as screen:
+        console = Console(file=screen, width=120)
+        try:
+            return verify_job(file, config, folder / name, console, launch=launch)
+        except JobFailedError:
+            return Account.read(submissions[-1].folder)
+
+
+def steps_of(account: Account, replica: int, stage: str) -> list[dict[str, Any]]:
+    """What a replica began to compute, as its trace has it."""
+    trace = account.folder / f"replica-{replica}" / "trace.jsonl"
+    lines = map(json.loads, trace.read_text().splitlines())
+    return [line for line in lines if line["event"] == "starts" and line["stage"] == stage]

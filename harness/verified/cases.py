@@ -1,0 +1,153 @@
+"""Cases: which replicas do what wrong, in which job and mode; and what must come of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from harness.verified.lies import Lie, Wrong, was_told
+from harness.verified.plain import ThreadLauncher, write_energy
+from holdfast.protocol.verification import Kind, Mode, Model, Quorum, Run
+from holdfast.verify.account import Account
+from holdfast.verify.config import Config, Pool
+from holdfast.verify.coordinator import Coordinator
+from holdfast.verify.placement import plan_placement
+from holdfast.verify.submission import submit
+
+__all__ = ["STAGES", "Case", "is_bill", "judge", "matrix", "read_output", "run_plain"]
+
+STAGES: Final = ("hourly", "charges", "bills")
+NAMED: Final = {
+    Wrong.CRASH: Kind.MISSING,
+    Wrong.VALUE: Kind.OUTVOTED,
+    Wrong.COUNT: Kind.OUTVOTED,
+    Wrong.DATA: Kind.BROKEN_DATA,
+    Wrong.EQUIVOCATION: Kind.EQUIVOCATED,
+    Wrong.IDENTITY: Kind.OUTVOTED,
+    Wrong.SEQUENCE: Kind.OUTVOTED,
+}
+"""What is found of each; who hangs or is slow need not be waited for."""
+ACCUSATIONS: Final = (Kind.OUTVOTED, Kind.EQUIVOCATED, Kind.BROKEN_DATA, Kind.MISPLACED)
+
+
+@dataclass(frozen=True)
+class Case:
+    faults: int
+    mode: Mode
+    lies: tuple[Lie, ...] = ()
+    verifiers: int | str = 1
+
+    @property
+    def liars(self) -> set[int]:
+        """Who is wrong; to be slow is no fault."""
+        return {lie.replica for lie in self.lies if lie.wrong is not Wrong.SLOW}
+
+    def __str__(self) -> str:
+        told = {f"{lie.wrong} at {lie.stage}{' (sticky)' * lie.sticky}" for lie in self.lies}
+        who = ", ".join(map(str, sorted(self.liars))) or "nobody"
+        return f"{3 * self.faults + 1} replicas, {self.mode}, {who}: {'; '.join(sorted(told))}"
+
+
+def matrix() -> list[Case]:
+    """Every fault at every stage, by so many liars as may be and by one more, in every mode."""
+    return [
+        Case(
+            faults,
+            mode,
+            tuple(
+                Lie(replica, stage, wrong, sticky=True, alike=True)
+                for replica in range(1, liars + 1)
+            ),
+        )
+        for mode in Mode
+        for wrong in Wrong
+        for stage in STAGES
+        for faults, liars in ((1, 1), (1, 2), (2, 2), (2, 3))
+    ]
+
+
+def run_plain(
+    case: Case, folder: Path, seed: int
+) -> tuple[Account, Mapping[str, tuple[float, int]]]:
+    """Run it without Spark; the account, and what the bills should be."""
+    file, expected = write_energy(folder / "job", seed)
+    quorum = Quorum(Model.BYZANTINE, case.faults)
+    # On a busy machine those who are right are late too.
+    is_too_much = len(case.liars) > case.faults
+    hangs = any(lie.wrong is Wrong.HANG for lie in case.lies)
+    config = Config(
+        faults=case.faults,
+        mode=case.mode,
+        patience=1.0 if is_too_much else 30.0,
+        limit=2.0 if is_too_much else 60.0,
+        restarts=1,
+        linger=0.5 if hangs else 20.0,
+        verifiers=case.verifiers,  # type: ignore[arg-type]
+        storage=str(folder / "storage"),
+        work=str(folder / "work"),
+        pools=tuple(Pool(name=f"p{n}", hosts=(f"h{n}",)) for n in (*quorum.numbers, "-spare")),
+    )
+    submission = submit(file, config)
+    placement = plan_placement(quorum.numbers, config.pools, shared=False)
+    launcher = ThreadLauncher(submission, list(case.lies))
+    output = folder / "output"
+    with Coordinator(submission, placement, launcher, output) as coordinator:
+        account = coordinator.run(lambda _: None)
+    return account, expected
+
+
+def read_output(output: Path, stage: str) -> pa.Table:
+    return pa.concat_tables(pq.read_table(file) for file in sorted((output / stage).iterdir()))
+
+
+def judge(case: Case, account: Account, is_right: Callable[[Path], bool]) -> None:
+    """Whatever happens, nothing wrong is delivered and nobody is accused who is right. So many
+    liars as may be change nothing and are named; more than that may end the job."""
+    if account.is_verified:
+        assert account.output is not None
+        assert is_right(account.output), f"{case}: a wrong result was delivered"
+    else:
+        assert account.failure, f"{case}: nobody says why there is no result"
+        assert account.output is None
+    accused = {each.replica for each in account.findings if each.kind in ACCUSATIONS}
+    assert accused <= case.liars, f"{case}: {accused} were accused: {account.text()}"
+    if len(case.liars) > case.faults:
+        return
+    assert account.is_verified, f"{case}: {account.text()}"
+    if case.mode is not Mode.NON_BLOCKING:
+        again = {stage: run for stage, run in account.runs.items() if run != Run()}
+        assert not again, f"{case}: {again} were computed again: {account.text()}"
+    found = {(each.replica, each.kind) for each in account.findings}
+    for lie in case.lies:
+        if lie.wrong in NAMED and _can_be_found(lie, account):
+            wanted = (lie.replica, NAMED[lie.wrong])
+            assert wanted in found, f"{case}: {wanted} was not found: {account.text()}"
+
+
+def _can_be_found(lie: Lie, account: Account) -> bool:
+    """Whether it was told, and if it is about data, whether the liar has come to read its own copy
+    when that was agreed upon, and so tells of it. What nobody reads does no harm."""
+    folder = account.folder / f"replica-{lie.replica}"
+    if lie.wrong is not Wrong.DATA or not was_told(lie, folder):
+        return was_told(lie, folder)
+    steps = map(json.loads, (folder / "trace.jsonl").read_text().splitlines())
+    return any(
+        each["verified"] and each["replica"] == lie.replica
+        for step in steps
+        if step["event"] == "starts"
+        for each in step["inputs"].get(lie.stage, ())
+    )
+
+
+def is_bill(expected: Mapping[str, tuple[float, int]]) -> Callable[[Path], bool]:
+    def check(output: Path) -> bool:
+        rows: list[dict[str, Any]] = read_output(output, "bills").to_pylist()
+        return {row["customer"]: (row["cents"], row["hours"]) for row in rows} == expected
+
+    return check

@@ -1,0 +1,137 @@
+"""What replicas do wrong in tests: nothing of this is in the code that they run otherwise.
+
+A replica is told its lies when it is started. It tells them when it comes to their stage: the
+first time only, or every time if they are sticky.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from hashlib import sha256
+from pathlib import Path
+
+import msgspec
+
+from holdfast.protocol.verification import Report, Run
+from holdfast.verify.client import ATTEMPT, Witness
+from holdfast.verify.messages import Reported, encode, seal
+from holdfast.wire import WireError, act
+
+__all__ = ["Lie", "LyingWitness", "Wrong", "is_time", "read_lies", "was_told", "write_lies"]
+
+
+class Wrong(StrEnum):
+    CRASH = "crash"
+    HANG = "hang"
+    SLOW = "slow"
+    VALUE = "wrong value"
+    COUNT = "wrong count"
+    DATA = "right hash, wrong data"
+    EQUIVOCATION = "equivocation"
+    IDENTITY = "forged identity"
+    SEQUENCE = "forged sequence number"
+
+
+@dataclass(frozen=True)
+class Lie:
+    replica: int
+    stage: str
+    wrong: Wrong
+    sticky: bool = False
+    alike: bool = False
+    """Whether all who tell it say the same."""
+
+
+def write_lies(lies: list[Lie], path: Path) -> None:
+    path.write_bytes(msgspec.json.encode(lies))
+
+
+def read_lies(path: Path, replica: int) -> list[Lie]:
+    lies = msgspec.json.decode(path.read_bytes(), type=list[Lie])
+    return [lie for lie in lies if lie.replica == replica]
+
+
+def is_time(lie: Lie, folder: Path) -> bool:
+    """Whether to tell it now; the folder remembers those that were told."""
+    if was_told(lie, folder) and not lie.sticky:
+        return False
+    folder.mkdir(parents=True, exist_ok=True)
+    _mark(lie, folder).touch()
+    return True
+
+
+def was_told(lie: Lie, folder: Path) -> bool:
+    """One who comes late to a stage that is agreed upon never tells its lie."""
+    return _mark(lie, folder).exists()
+
+
+def _mark(lie: Lie, folder: Path) -> Path:
+    return folder / f"told {lie.stage} {lie.wrong}"
+
+
+@dataclass(frozen=True)
+class LyingWitness(Witness):
+    """Speaks for a replica whose reports are not what they should be. It can be pickled."""
+
+    lies: tuple[Lie, ...] = ()
+    storage: str = ""
+
+    def report(self, report: Report) -> None:
+        for lie in self.lies:
+            if lie.stage == report.stage and (lie.sticky or report.run == Run()):
+                self._lie(lie, report)
+                return
+        super().report(report)
+
+    def _lie(self, lie: Lie, report: Report) -> None:
+        match lie.wrong:
+            case Wrong.DATA:
+                _spoil(Path(self.storage) / report.path)
+                super().report(report)
+            case Wrong.EQUIVOCATION:
+                # Each verifier hears something else first, and in the end all of it.
+                other = replace(report, digest=_wrong_digest(lie, report))
+                halves = [report, other]
+                for at, address in enumerate(self.verifiers):
+                    for each in (halves[at % 2], halves[1 - at % 2]):
+                        self._send(address, self.replica, each)
+            case Wrong.IDENTITY:
+                for address in self.verifiers:
+                    for sibling in range(1, 8):
+                        if sibling != self.replica:
+                            forged = replace(
+                                report, replica=sibling, digest=_wrong_digest(lie, report)
+                            )
+                            self._send(address, sibling, forged)
+                            self._send(address, self.replica, forged)
+                super().report(replace(report, digest=_wrong_digest(lie, report)))
+            case Wrong.SEQUENCE:
+                for address in self.verifiers:
+                    for run in (Run(0, 1), Run(1, 0), Run(0, 3), Run(0, 10**6), Run(10**6, 0)):
+                        self._send(address, self.replica, replace(report, run=run))
+                    for seq in (0, 10**9):
+                        self._send(address, self.replica, replace(report, seq=seq))
+                super().report(replace(report, digest=_wrong_digest(lie, report)))
+            case _:
+                super().report(report)
+
+    def _send(self, address: str, sender: int, report: Report) -> None:
+        """To one verifier, whatever it answers."""
+        envelope = seal(sender, Reported(report), self.signer)
+        with suppress(WireError):
+            act(address, self.security, "tell", encode([envelope]), timeout=ATTEMPT)
+
+
+def _wrong_digest(lie: Lie, report: Report) -> bytes:
+    teller = b"all" if lie.alike else str(report.replica).encode()
+    return sha256(report.digest + teller).digest()
+
+
+def _spoil(path: Path) -> None:
+    """Some of the rows, and nothing of the index."""
+    data = bytearray(path.read_bytes())
+    for at in range(len(data) // 4, len(data) // 2):
+        data[at] ^= 0xFF
+    path.write_bytes(data)

@@ -1,0 +1,92 @@
+"""A replica on Spark that lies: `python -m harness.verified.lying_replica LIES ORDERS`.
+
+It is `holdfast.verify.replica_process` with a witness and a computer that do wrong what the file
+LIES says of this replica.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from functools import partial
+from pathlib import Path
+from threading import Event
+from typing import Any, Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from harness.verified.lies import Lie, LyingWitness, Wrong, is_time, read_lies
+from holdfast.protocol.verification import Agreed, Compute
+from holdfast.verify import replica_process
+from holdfast.verify.computing import Frames, SparkComputer
+from holdfast.verify.orders import Orders
+
+__all__ = ["main"]
+
+SLOW: Final = 10.0
+"""Seconds that a slow replica takes longer."""
+
+
+class _LyingComputer(SparkComputer):
+    lies: tuple[Lie, ...] = ()
+    home = Path()
+
+    def compute(self, step: Compute) -> tuple[Agreed, ...]:
+        lies = [lie for lie in self.lies if lie.stage == step.stage and is_time(lie, self.home)]
+        for lie in lies:
+            self._misbehave(lie.wrong)
+        spoiling = {lie.wrong for lie in lies} & {Wrong.VALUE, Wrong.COUNT}
+        if not spoiling:
+            return super().compute(step)
+        right = self._makers[step.stage]
+
+        def make(frames: Frames) -> DataFrame:
+            return _spoil(right(frames), spoiling)
+
+        self.define(step.stage, make)
+        try:
+            return super().compute(step)
+        finally:
+            self.define(step.stage, right)
+
+    def _misbehave(self, wrong: Wrong) -> None:
+        match wrong:
+            case Wrong.CRASH:
+                os.kill(os.getpid(), signal.SIGKILL)
+            case Wrong.HANG:
+                Event().wait()
+            case Wrong.SLOW:
+                Event().wait(SLOW)
+
+
+def _spoil(df: DataFrame, lies: set[Wrong]) -> DataFrame:
+    """Another last number, or a row too many."""
+    if Wrong.VALUE in lies:
+        name, kind = [
+            (each.name, each.dataType) for each in df.schema if each.dataType.typeName() in _NUMBERS
+        ][-1]
+        df = df.withColumn(name, (F.col(name) + 1).cast(kind))
+    if Wrong.COUNT in lies:
+        df = df.unionAll(df.limit(1))
+    return df
+
+
+_NUMBERS: Final = ("byte", "short", "integer", "long", "float", "double", "decimal")
+
+
+def main(arguments: list[str]) -> None:
+    lies_path, orders_path = arguments
+    orders = Orders.read(Path(orders_path))
+    lies = tuple(read_lies(Path(lies_path), orders.replica))
+    _LyingComputer.lies = lies
+    _LyingComputer.home = Path(orders.folder)
+    process: Any = replica_process
+    process.SparkComputer = _LyingComputer
+    process.Witness = partial(LyingWitness, lies=lies, storage=orders.storage)
+    replica_process.main([orders_path])
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,126 @@
+"""The account of a job: whether its result is verified, who was found out, what was done again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from holdfast.protocol.verification import Finding, Kind, Mode, Model, Run, Standing
+
+__all__ = ["Account", "hosts_of"]
+
+NAME: Final = "account.json"
+_WORDS: Mapping[Kind, str] = {
+    Kind.OUTVOTED: "outvoted",
+    Kind.MISSING: "missing",
+    Kind.EQUIVOCATED: "said two things",
+    Kind.BROKEN_DATA: "right digest, wrong data",
+    Kind.MISPLACED: "on a host that is not its own",
+    Kind.SHARED_HOST: "shared a host",
+    Kind.NO_QUORUM: "no quorum",
+}
+
+
+@dataclass(frozen=True)
+class Account:
+    submission: str
+    job: str
+    model: Model
+    faults: int
+    replicas: int
+    needed: int
+    mode: Mode
+    is_verified: bool
+    failure: str
+    """Why it is not."""
+    output: Path | None
+    rows: int
+    seconds: float
+    """From the start until the result was there, or was given up."""
+    runs: dict[str, Run]
+    """In which run each stage was agreed upon, or is."""
+    findings: tuple[Finding, ...]
+    pools: dict[int, tuple[str, ...]]
+    """Where each replica was started, one after the other."""
+    hosts: dict[int, tuple[str, ...]]
+    """Where the tasks were whose results were agreed upon, as they say."""
+    verifier_starts: int
+    """How often verifiers were started again."""
+    warning: str
+    folder: Path
+    """With logs, journals and traces."""
+
+    def write(self) -> Path:
+        """As text and as JSON, into the folder of the submission; where the text is."""
+        text = self.folder / "account.txt"
+        text.write_text(self.text())
+        found = msgspec.json.encode(self, enc_hook=str)
+        (self.folder / NAME).write_bytes(msgspec.json.format(found) + b"\n")
+        return text
+
+    @classmethod
+    def read(cls, folder: Path) -> Account:
+        """The account of a job that ran before."""
+        return msgspec.json.decode(
+            (folder / NAME).read_bytes(), type=cls, dec_hook=lambda kind, value: kind(value)
+        )
+
+    def text(self) -> str:
+        return "\n".join(self._lines()) + "\n"
+
+    def _lines(self) -> list[str]:
+        agree = f"{self.needed} of {self.replicas} replicas must agree"
+        lines = [f"{self.submission}: {self.model}, faults: {self.faults}, {self.mode}; {agree}"]
+        if self.is_verified:
+            lines.append(f"verified in {self.seconds:.1f} s: {self.rows:,} rows in {self.output}")
+        else:
+            lines.append(f"NOT VERIFIED, nothing was delivered: {self.failure}")
+        if self.warning:
+            lines.append(f"warning: {self.warning}")
+        for stage, run in self.runs.items():
+            if run.attempt:
+                lines.append(f"stage {stage} was computed again {_times(run.attempt)}")
+        epoch = max((run.epoch for run in self.runs.values()), default=0)
+        if epoch:
+            lines.append(f"the whole job was begun again {_times(epoch)}")
+        if self.verifier_starts:
+            lines.append(f"verifiers were started again {_times(self.verifier_starts)}")
+        lines += self._named()
+        for replica, pools in self.pools.items():
+            seen = ", ".join(self.hosts.get(replica, ())) or "none whose results count"
+            lines.append(f"replica {replica}: in {', then '.join(pools)}; hosts: {seen}")
+        return lines
+
+    def _named(self) -> list[str]:
+        """What was found, once for each stage."""
+        groups: Counter[tuple[Kind, int, str, str]] = Counter()
+        for each in self.findings:
+            groups[each.kind, each.replica, each.stage, each.text] += 1
+        if not groups:
+            return ["nobody was found out"]
+        lines = []
+        for (kind, replica, stage, text), count in groups.items():
+            who = f"replica {replica}: " if replica else ""
+            where = f", stage {stage}" if stage else ""
+            times = f" ({count} slices)" if count > 1 else ""
+            lines.append(f"{who}{_WORDS[kind]}{where}: {text}{times}")
+        return lines
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
+
+
+def hosts_of(standing: Standing) -> dict[int, tuple[str, ...]]:
+    """Where the tasks of each replica were that made what was agreed upon."""
+    found: dict[int, dict[str, None]] = {}
+    for verdict in standing.verdicts.values():
+        for agreed in verdict.slices.values():
+            for holder in agreed.holders:
+                found.setdefault(holder.replica, {})[holder.host] = None
+    return {replica: tuple(hosts) for replica, hosts in sorted(found.items())}

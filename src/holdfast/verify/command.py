@@ -1,0 +1,85 @@
+"""What `holdfast verify` does, from the job's file to the account."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from threading import Event
+from typing import Final
+
+from rich.console import Console
+
+from holdfast.errors import InvalidArgumentError
+from holdfast.protocol.verification import Quorum
+from holdfast.verify.account import Account
+from holdfast.verify.admission import Admission
+from holdfast.verify.board import Board
+from holdfast.verify.config import Config
+from holdfast.verify.coordinator import Coordinator
+from holdfast.verify.delivery import check_output
+from holdfast.verify.errors import JobFailedError
+from holdfast.verify.placement import plan_placement
+from holdfast.verify.processes import Launcher, ProcessLauncher
+from holdfast.verify.submission import Submission, submit
+
+__all__ = ["SLOTS", "verify_job"]
+
+SLOTS: Final = "slots"
+"""In the storage: who has which room."""
+EVERY: Final = 0.5
+"""Seconds between two looks whether there is room."""
+
+
+def verify_job(
+    file: Path,
+    config: Config,
+    output: Path,
+    console: Console,
+    *,
+    wait: bool = False,
+    ending: Event | None = None,
+    launch: Callable[[Submission], Launcher] = ProcessLauncher,
+) -> Account:
+    """Raises JobFailedError, after the account is written, if the result is not verified."""
+    ending = ending or Event()
+    check_output(output)
+    quorum = Quorum(config.model, config.faults)
+    placement = plan_placement(quorum.numbers, config.pools, shared=config.allow_shared_hosts)
+    if placement.warning:
+        console.print(f"WARNING: {placement.warning}", style="bold yellow", soft_wrap=True)
+    submission = submit(file, config)
+    with ExitStack() as stack:
+        admission = stack.enter_context(
+            Admission(
+                submission.storage / SLOTS, submission.name, placement.pools(), config.replica
+            )
+        )
+        _enter(admission, submission, console, wait=wait, ending=ending)
+        board = stack.enter_context(Board(console))
+        coordinator = stack.enter_context(
+            Coordinator(submission, placement, launch(submission), output, admission=admission)
+        )
+        account = coordinator.run(board.show, ending)
+    path = account.write()
+    console.print(account.text(), soft_wrap=True, highlight=False, markup=False, end="")
+    if not account.is_verified:
+        raise JobFailedError(f"{account.failure}; all that is known is in {path}")
+    return account
+
+
+def _enter(
+    admission: Admission, submission: Submission, console: Console, *, wait: bool, ending: Event
+) -> None:
+    said = ""
+    while reason := admission.enter():
+        if not wait or ending.is_set():
+            raise InvalidArgumentError(
+                f"admission: {reason}; submit the job later, or give --wait to have it wait"
+            )
+        if reason != said:
+            said = reason
+            at = time.strftime("%H:%M:%S")
+            console.print(f"{at} {submission.name} waits: {reason}", soft_wrap=True, markup=False)
+        ending.wait(EVERY)

@@ -1,0 +1,206 @@
+"""How jobs are verified here: a TOML file with the hosts there are, and what a job needs of them.
+
+    model = "byzantine"
+    storage = "/mnt/shared/holdfast"
+
+    [replica]
+    cores = 2
+    memory = "2g"
+
+    [[pools]]
+    name = "north"
+    hosts = ["n1", "n2"]
+    master = "spark://n1:7077"
+    cores = 16
+
+Everything has a default but a pool's name and hosts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, Literal
+
+import msgspec
+
+from holdfast.errors import InvalidArgumentError
+from holdfast.protocol.verification import Mode, Model
+from holdfast.wire import Security
+
+__all__ = ["ALL_TO_ALL", "Config", "Keys", "Need", "Pool", "parse_memory"]
+
+ALL_TO_ALL: Final = "all-to-all"
+
+_MEMORY: Final = re.compile(r"([1-9][0-9]*)([kmgt])", re.IGNORECASE)
+
+
+class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A table of the file."""
+
+
+class Need(_Table, frozen=True):
+    """What one replica takes."""
+
+    cores: int = 1
+    memory: str = "1g"
+
+
+class Pool(_Table, frozen=True):
+    """Hosts on which one replica may run. No host is in two pools."""
+
+    name: str
+    hosts: tuple[str, ...]
+    """What the machines call themselves: `hostname` there, or HOLDFAST_HOST."""
+    master: str = ""
+    """The Spark master; without one a replica has its executors in itself."""
+    cores: int | None = None
+    """How many there are for verified jobs; without it as many as one likes."""
+    memory: str | None = None
+    spark: dict[str, str] = {}
+    """Settings of Spark, as those that keep executors on these hosts."""
+    environment: dict[str, str] = {}
+    """Variables of the drivers that are started for this pool."""
+    launch: tuple[str, ...] = ()
+    """Words before the command that starts a driver, as ["ssh", "-tt", "n1"]; without them drivers
+    run beside the coordinator."""
+
+
+class Keys(_Table, frozen=True):
+    """What keeps strangers away from verifiers that others than this machine can reach."""
+
+    token_file: str | None = None
+    token_env: str | None = None
+    certificate: str | None = None
+    key: str | None = None
+    authority: str | None = None
+
+
+class Config(_Table, frozen=True):
+    model: Model = Model.BYZANTINE
+    faults: int = 1
+    mode: Mode = Mode.HYBRID
+    slices: int | None = None
+    """Without it as the job says."""
+    retries: int = 3
+    """How often a stage is computed again, or the job in mode non-blocking."""
+    patience: float = 300.0
+    """Seconds that a replica may be behind the others; longer than a stage takes."""
+    limit: float = 3600.0
+    """Seconds without any report after which the job has failed; longer than a stage takes."""
+    restarts: int = 2
+    """How often a replica is started again whose process has ended."""
+    linger: float = 5.0
+    """Seconds that replicas may go on when the result is there, so that late ones are judged."""
+    verifiers: int | Literal["all-to-all"] = 1
+    """How many, of which more than half must say the same; or one beside each replica."""
+    address: str = "127.0.0.1"
+    """Where verifiers listen."""
+    storage: str | None = None
+    """A folder that all replicas see."""
+    work: str | None = None
+    """A folder of this machine for keys, journals and logs."""
+    allow_shared_hosts: bool = False
+    """For development only."""
+    replica: Need = Need()
+    pools: tuple[Pool, ...] = ()
+    spark: dict[str, str] = {}
+    """Settings of Spark for all replicas."""
+    security: Keys | None = None
+
+    def __post_init__(self) -> None:
+        if self.restarts < 0:
+            raise InvalidArgumentError(f"restarts: {self.restarts} is too few; give 0 or more")
+        if self.linger < 0:
+            raise InvalidArgumentError(f"linger: {self.linger:g} is too short; give 0 or more")
+        if isinstance(self.verifiers, int) and self.verifiers < 1:
+            raise InvalidArgumentError(
+                f'verifiers: {self.verifiers} is too few; give 1 or more, or "{ALL_TO_ALL}"'
+            )
+        if self.replica.cores < 1:
+            raise InvalidArgumentError(f"replica.cores: {self.replica.cores} is too few; give 1")
+        parse_memory("replica.memory", self.replica.memory)
+        self._check_pools()
+
+    def _check_pools(self) -> None:
+        owners: dict[str, str] = {}
+        for number, pool in enumerate(self.pools, 1):
+            place = f"pools #{number} ({pool.name})"
+            if not pool.hosts:
+                raise InvalidArgumentError(f"{place}: has no hosts; name at least one")
+            if [each.name for each in self.pools].count(pool.name) > 1:
+                raise InvalidArgumentError(f"{place}: another has this name; give it its own")
+            for host in pool.hosts:
+                other = owners.setdefault(host, pool.name)
+                if other != pool.name:
+                    raise InvalidArgumentError(
+                        f"{place}: host {host} is in pool {other} too, so that one machine could "
+                        "spoil two replicas; leave it in one"
+                    )
+            if pool.memory is not None:
+                parse_memory(f"{place}: memory", pool.memory)
+
+    @classmethod
+    def read(cls, path: Path) -> Config:
+        """Paths in the file are relative to it."""
+        try:
+            config = msgspec.toml.decode(path.read_bytes(), type=cls)
+        except OSError as error:
+            raise InvalidArgumentError(
+                f"{path}: {error.strerror}; name a file with the hosts there are, as TOML"
+            ) from error
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise InvalidArgumentError(
+                f"{path}: {error}; docs/verified.md has every field"
+            ) from error
+        except InvalidArgumentError as error:
+            raise InvalidArgumentError(f"{path}: {error}") from None
+        return msgspec.structs.replace(
+            config,
+            storage=_beside(path, config.storage),
+            work=_beside(path, config.work),
+            security=None
+            if config.security is None
+            else msgspec.structs.replace(
+                config.security,
+                token_file=_beside(path, config.security.token_file),
+                certificate=_beside(path, config.security.certificate),
+                key=_beside(path, config.security.key),
+                authority=_beside(path, config.security.authority),
+            ),
+        )
+
+    def override(self, given: Mapping[str, object]) -> Config:
+        """With what is given in place of what the file says; None stands for nothing."""
+        fields = msgspec.to_builtins(self) | {
+            name: value for name, value in given.items() if value is not None
+        }
+        try:
+            return msgspec.convert(fields, Config)
+        except msgspec.ValidationError as error:
+            raise InvalidArgumentError(f"{error}; see `holdfast verify --help`") from None
+
+    def read_security(self) -> Security | None:
+        keys = self.security
+        if keys is None:
+            return None
+        return Security.read(
+            token_file=keys.token_file,
+            token_env=keys.token_env,
+            certificate=keys.certificate,
+            key=keys.key,
+            authority=keys.authority,
+        )
+
+
+def parse_memory(place: str, text: str) -> int:
+    """Bytes, of a text such as 512m."""
+    found = _MEMORY.fullmatch(text.strip())
+    if found is None:
+        raise InvalidArgumentError(f"{place}: {text!r} is no amount of memory; write 512m or 2g")
+    return int(found[1]) << {"k": 10, "m": 20, "g": 30, "t": 40}[found[2].lower()]
+
+
+def _beside(file: Path, path: str | None) -> str | None:
+    return None if path is None else str(file.resolve().parent / path)

@@ -1,0 +1,320 @@
+"""Runs a submitted job: starts its verifiers and replicas, watches them, delivers what is agreed.
+
+The coordinator decides nothing about results: that do the verifiers. It tells them whose process
+has ended, starts again what can be started again, and hashes whatever it delivers.
+"""
+
+from __future__ import annotations
+
+import logging
+import signal
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from threading import Event
+from typing import Final, Self
+
+from holdfast.errors import StoreUnavailableError
+from holdfast.protocol.verification import Finding, JobState, Standing
+from holdfast.verify.account import Account, hosts_of
+from holdfast.verify.admission import Admission
+from holdfast.verify.config import Pool
+from holdfast.verify.delivery import UndeliverableError, deliver
+from holdfast.verify.placement import Placement
+from holdfast.verify.processes import Launcher, Running
+from holdfast.verify.submission import Submission
+from holdfast.wire import UnreachableError
+
+__all__ = ["Coordinator", "Member"]
+
+EVERY: Final = 0.1
+"""Seconds between two looks."""
+ANSWER: Final = 2.0
+"""Seconds for verifiers to answer; after that it looks whether they run."""
+GRACE: Final = 5.0
+"""Seconds after which a replica that has ended well should not have: the job is not done."""
+PATIENCE: Final = 10.0
+"""Seconds for processes to end when they are asked to."""
+VERIFIER_STARTS: Final = 20
+PAUSE: Final = 0.5
+"""Seconds before a verifier is started again."""
+
+logger = logging.getLogger("holdfast")
+
+
+@dataclass
+class Member:
+    """A replica as the coordinator sees it."""
+
+    number: int
+    running: Running | None = None
+    pools: list[Pool] = field(default_factory=list)
+    """Where it was started, one after the other."""
+    failures: int = 0
+    ended: float | None = None
+    """Since when it has ended."""
+    code: int | None = None
+    is_gone: bool = False
+    """The verifiers were told that it has ended."""
+    is_lost: bool = False
+    """It is not started again."""
+
+
+@dataclass
+class _Verifier:
+    running: Running
+    starts: int = 1
+    due: float = 0.0
+
+
+class Coordinator:
+    """Of one submission. A context manager: it leaves no process behind."""
+
+    def __init__(
+        self,
+        submission: Submission,
+        placement: Placement,
+        launcher: Launcher,
+        output: Path,
+        *,
+        admission: Admission | None = None,
+    ) -> None:
+        self.submission = submission
+        self.placement = placement
+        self.members = {number: Member(number) for number in submission.quorum.numbers}
+        self.standing: Standing | None = None
+        """How the job stood when it was last asked for."""
+        self._launcher = launcher
+        self._output = output
+        self._admission = admission
+        self._verifiers: dict[int, _Verifier] = {}
+        self._asked = submission.verifiers(ANSWER)
+        self._witness = submission.witness(ANSWER)
+        self._untold: deque[Callable[[], None]] = deque()
+        """What the verifiers are to hear, in order."""
+        self._begun = time.monotonic()
+        self._rows = 0
+        self._seen: set[Finding] = set()
+
+    def run(self, show: Callable[[Coordinator], None], ending: Event | None = None) -> Account:
+        """Until the result is delivered or cannot be had. `show` is called again and again.
+        When `ending` is set, the job is given up."""
+        ending = ending or Event()
+        submission = self.submission
+        submission.charter(self.placement).write(submission.charter_path)
+        for number in range(1, len(submission.addresses) + 1):
+            self._verifiers[number] = _Verifier(self._launcher.start_verifier(number))
+        for member in self.members.values():
+            self._start(member)
+        failure = None
+        while failure is None and not self._look():
+            show(self)
+            failure = "it was ended before its end" if ending.is_set() else self._failure()
+            ending.wait(EVERY)
+        seconds = time.monotonic() - self._begun
+        if failure is None:
+            self._linger(show, ending)
+        show(self)
+        return self._account(failure, seconds)
+
+    def close(self) -> None:
+        running = [member.running for member in self.members.values() if member.running]
+        running += [verifier.running for verifier in self._verifiers.values()]
+        for each in running:
+            each.ask_to_end()
+        end = time.monotonic() + PATIENCE
+        for each in running:
+            each.end(end - time.monotonic())
+        self._asked.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _look(self) -> bool:
+        """See who has ended and how the job stands; True when its result is delivered."""
+        self._keep_verifiers()
+        for member in self.members.values():
+            self._notice_end(member)
+        self._consult()
+        if self.standing is None or self.standing.state is JobState.FAILED:
+            return False
+        if self.standing.state is JobState.RUNNING:
+            self._end_dissenters(self.standing)
+        self._tell_ends()
+        if self.standing.state is JobState.RUNNING:
+            for member in self.members.values():
+                self._start_again(member)
+        return self.standing.state is JobState.DONE and self._deliver(self.standing)
+
+    def _consult(self) -> None:
+        """What cannot be told or asked now is told and asked later."""
+        try:
+            while self._untold:
+                self._untold[0]()
+                self._untold.popleft()
+            self.standing = self._asked.consult()
+        except UnreachableError as error:
+            logger.debug("%s", error)
+
+    def _keep_verifiers(self) -> None:
+        now = time.monotonic()
+        for number, verifier in self._verifiers.items():
+            if verifier.running.poll() is None:
+                verifier.due = now + PAUSE
+            elif verifier.starts >= VERIFIER_STARTS:
+                raise StoreUnavailableError(
+                    f"verifier {number} has ended {verifier.starts} times; see its log in "
+                    f"{self.submission.folder}"
+                )
+            elif now >= verifier.due:
+                verifier.running = self._launcher.start_verifier(number)
+                verifier.starts += 1
+
+    # Replicas that end.
+
+    def _start(self, member: Member) -> None:
+        pool = self.placement[member.number]
+        member.pools.append(pool)
+        member.ended = member.code = None
+        member.running = self._launcher.start_replica(member.number, pool)
+
+    def _notice_end(self, member: Member) -> None:
+        if member.running is None or (code := member.running.poll()) is None:
+            return
+        member.running.end(0)
+        member.running = None
+        member.ended, member.code = time.monotonic(), code
+        logger.info("replica %d has ended with %d", member.number, code)
+
+    def _end_dissenters(self, standing: Standing) -> None:
+        """Where too few agreed, let those who differ try on other hosts, if there are any."""
+        new = set(standing.findings) - self._seen
+        self._seen |= new
+        for replica in {each for finding in new for each in finding.dissenters}:
+            member = self.members[replica]
+            is_movable = self.placement.next_pool(replica) != self.placement[replica]
+            if member.running is not None and is_movable:
+                member.running.ask_to_end()
+                member.running.end(ANSWER)
+                member.running = None
+                member.ended, member.code = time.monotonic(), -signal.SIGTERM
+                member.failures -= 1
+                self._tell_ends()
+                self._start_again(member)
+
+    def _tell_ends(self) -> None:
+        """Whose processes have ended although the job is not done, or not well."""
+        now = time.monotonic()
+        for member in self.members.values():
+            if member.ended is None or member.is_gone:
+                continue
+            is_running = self.standing is not None and self.standing.state is JobState.RUNNING
+            if member.code != 0 or (is_running and now >= member.ended + GRACE):
+                member.is_gone = True
+                self._untold.append(partial(self._witness.gone, member.number))
+
+    def _start_again(self, member: Member) -> None:
+        if not member.is_gone or member.is_lost:
+            return
+        member.failures += 1
+        if member.failures > self.submission.config.restarts:
+            member.is_lost = True
+            return
+        member.is_gone = False
+        self._move(member.number)
+        self._untold.append(partial(self._witness.back, member.number))
+        self._start(member)
+
+    def _move(self, replica: int) -> None:
+        """To hosts that nobody has, if there are any and they have room."""
+        pool = self.placement.next_pool(replica)
+        if self._admission is None or self._admission.move(
+            {**self.placement.pools(), replica: pool}
+        ):
+            self.placement.move(replica, pool)
+
+    def _failure(self) -> str | None:
+        """Why there will be no result; None as long as there may be one."""
+        if self.standing is not None and self.standing.state is JobState.FAILED:
+            return self.standing.failure
+        lost = [member.number for member in self.members.values() if member.is_lost]
+        quorum = self.submission.quorum
+        if quorum.replicas - len(lost) >= quorum.needed:
+            return None
+        said = "\n".join(
+            f"replica {number} said last:\n{self._launcher.last_words(number)}" for number in lost
+        )
+        return (
+            f"replicas {', '.join(map(str, lost))} ended again and again, and {quorum.needed} of "
+            f"{quorum.replicas} must agree; mend what they say, and submit the job again\n{said}"
+        )
+
+    # The result.
+
+    def _deliver(self, standing: Standing) -> bool:
+        submission = self.submission
+        bad: list[tuple[str, int, int]] = []
+        is_delivered = True
+        try:
+            self._rows = deliver(
+                submission.plan,
+                standing,
+                submission.storage,
+                self._output,
+                lambda stage, number, maker: bad.append((stage, number, maker)),
+            )
+        except UndeliverableError as error:
+            logger.warning("%s", error)
+            is_delivered = False
+        self._untold += [partial(self._witness.broken, *copy) for copy in bad]
+        self._consult()
+        if not is_delivered and not self._untold:
+            # Those that were done were right to end; now there is more to do.
+            for member in self.members.values():
+                if member.ended is not None and member.code == 0:
+                    self._start(member)
+        return is_delivered
+
+    def _linger(self, show: Callable[[Coordinator], None], ending: Event) -> None:
+        """Let replicas come to their end, so that what they report late is judged too."""
+        end = time.monotonic() + self.submission.config.linger
+        while time.monotonic() < end and not ending.is_set():
+            for member in self.members.values():
+                self._notice_end(member)
+            self._tell_ends()
+            self._consult()
+            if not any(member.running for member in self.members.values()):
+                return
+            show(self)
+            ending.wait(EVERY)
+
+    def _account(self, failure: str | None, seconds: float) -> Account:
+        submission, quorum = self.submission, self.submission.quorum
+        standing = self.standing
+        return Account(
+            submission=submission.name,
+            job=submission.job,
+            model=quorum.model,
+            faults=quorum.faults,
+            replicas=quorum.replicas,
+            needed=quorum.needed,
+            mode=submission.config.mode,
+            is_verified=failure is None,
+            failure=failure or "",
+            output=self._output if failure is None else None,
+            rows=self._rows,
+            seconds=seconds,
+            runs={} if standing is None else {n: v.run for n, v in standing.verdicts.items()},
+            findings=() if standing is None else standing.findings,
+            pools={n: tuple(p.name for p in each.pools) for n, each in self.members.items()},
+            hosts={} if standing is None else hosts_of(standing),
+            verifier_starts=sum(each.starts - 1 for each in self._verifiers.values()),
+            warning=self.placement.warning,
+            folder=submission.folder,
+        )

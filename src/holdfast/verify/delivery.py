@@ -1,0 +1,113 @@
+"""Writes what was agreed upon to where the user wants it: as Parquet, whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from holdfast.errors import InvalidArgumentError, StoreUnavailableError
+from holdfast.protocol.verification import Agreed, Holder, Plan, Standing
+from holdfast.verify.slice_files import read_slice
+
+__all__ = ["Broken", "UndeliverableError", "check_output", "deliver"]
+
+Broken = Callable[[str, int, int], None]
+"""Told of each copy that is not what was agreed upon: its stage, slice and maker."""
+
+
+class UndeliverableError(StoreUnavailableError):
+    """Of some slice no copy is what was agreed upon."""
+
+
+def check_output(path: Path) -> None:
+    """Raises InvalidArgumentError if something is there, or nothing can be written there."""
+    if path.exists():
+        raise InvalidArgumentError(f"--output: {path} is there already; remove it or name another")
+    if not os.access(path.resolve().parent, os.W_OK):
+        raise InvalidArgumentError(
+            f"--output: {path.parent} is no folder that may be written to; name one that is"
+        )
+
+
+def deliver(plan: Plan, standing: Standing, storage: Path, output: Path, broken: Broken) -> int:
+    """Write `output`/STAGE/SLICE.parquet for each stage that no other reads; answers the rows.
+
+    Every copy is hashed while it is read, and another one is taken where it is not what was agreed
+    upon. Raises UndeliverableError if there is none; then nothing is written.
+    """
+    part = output.with_name(f".{output.name}.{secrets.token_hex(4)}.part")
+    try:
+        part.mkdir()
+        rows = _write_all(plan, standing, storage, part, broken)
+        if output.exists():
+            raise InvalidArgumentError(f"--output: {output} was made by somebody else meanwhile")
+        part.rename(output)
+        _sync(output.resolve().parent)
+    except OSError as error:
+        raise StoreUnavailableError(
+            f"--output: {output}: {error.strerror or error}; make room for it, and submit the job "
+            "again"
+        ) from error
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+    return rows
+
+
+def _write_all(plan: Plan, standing: Standing, storage: Path, part: Path, broken: Broken) -> int:
+    rows = 0
+    lost: list[UndeliverableError] = []
+    for stage in plan.outputs:
+        folder = part / stage
+        folder.mkdir()
+        for number, agreed in sorted(standing.verdicts[stage].slices.items()):
+            rows += agreed.rows
+            try:
+                _write(stage, number, agreed, storage, folder / f"{number:05}.parquet", broken)
+            except UndeliverableError as error:
+                # The others are looked at too, so that all bad copies are known at once.
+                lost.append(error)
+        _sync(folder)
+    if lost:
+        raise lost[0]
+    _sync(part)
+    return rows
+
+
+def _write(
+    stage: str, number: int, agreed: Agreed, storage: Path, path: Path, broken: Broken
+) -> None:
+    def tell(holder: Holder, _: str) -> None:
+        broken(stage, number, holder.replica)
+
+    writer = None
+    pieces = read_slice(storage, agreed.digest, agreed.holders, tell)
+    try:
+        while (piece := _next(pieces)) is not None:
+            writer = writer or pq.ParquetWriter(path, piece.schema)
+            writer.write_table(piece)
+    finally:
+        if writer is not None:
+            writer.close()
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+
+
+def _next(pieces: Iterator[pa.Table]) -> pa.Table | None:
+    try:
+        return next(pieces, None)
+    except StoreUnavailableError as error:
+        raise UndeliverableError(str(error)) from error
+
+
+def _sync(folder: Path) -> None:
+    opened = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)

@@ -1,0 +1,74 @@
+"""Which replica runs where: each in a pool of hosts of its own, planned before anything starts.
+
+That it was so is seen later, from the hosts that tasks report: see the verifier's findings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from holdfast.errors import InvalidArgumentError
+from holdfast.verify.config import Pool
+
+__all__ = ["HERE", "Placement", "plan_placement"]
+
+HERE: Final = Pool(name="this machine", hosts=("this machine",))
+"""Where replicas run when no pools are given."""
+
+
+class Placement:
+    """Where replicas are now, and where else they could be."""
+
+    def __init__(self, pools: Mapping[int, Pool], spares: Sequence[Pool], warning: str) -> None:
+        self.warning = warning
+        """Empty if no two replicas share a host."""
+        self._pools = dict(pools)
+        self._spares = list(spares)
+        self._audited = {} if warning else self._hosts()
+
+    def __getitem__(self, replica: int) -> Pool:
+        return self._pools[replica]
+
+    @property
+    def audited(self) -> Mapping[int, frozenset[str]]:
+        """The hosts that each replica may report from; empty if hosts may be shared."""
+        return self._audited
+
+    def next_pool(self, replica: int) -> Pool:
+        """Where it would be started again: in a spare pool if there is one."""
+        return self._spares[0] if self._spares else self._pools[replica]
+
+    def move(self, replica: int, pool: Pool) -> None:
+        """To a spare pool. Nobody runs any more where it was: that host may be to blame."""
+        if pool in self._spares:
+            self._spares.remove(pool)
+        self._pools[replica] = pool
+
+    def pools(self) -> Mapping[int, Pool]:
+        return dict(self._pools)
+
+    def _hosts(self) -> dict[int, frozenset[str]]:
+        spare = {host for pool in self._spares for host in pool.hosts}
+        return {replica: frozenset({*pool.hosts, *spare}) for replica, pool in self._pools.items()}
+
+
+def plan_placement(replicas: Sequence[int], pools: Sequence[Pool], *, shared: bool) -> Placement:
+    """Raises InvalidArgumentError if there are too few pools and hosts may not be `shared`."""
+    if len(pools) >= len(replicas):
+        chosen = dict(zip(replicas, pools, strict=False))
+        return Placement(chosen, pools[len(replicas) :], "")
+    if not pools:
+        told = f"no pools of hosts are given: all {len(replicas)} replicas run on this machine"
+        pools = [HERE]
+    else:
+        told = f"there are {len(pools)} pools of hosts for {len(replicas)} replicas: some share one"
+    if not shared:
+        raise InvalidArgumentError(
+            f"placement: {told}, and one machine could spoil several; give as many [[pools]] in a "
+            "--config, or --allow-shared-hosts for development"
+        )
+    warning = f"{told}. A machine that is wrong is wrong several times: this is for development"
+    return Placement(
+        {replica: pools[at % len(pools)] for at, replica in enumerate(replicas)}, [], warning
+    )

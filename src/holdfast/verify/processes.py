@@ -1,0 +1,153 @@
+"""Starts the processes of a job: its verifiers, and a driver for each replica.
+
+Each is the leader of a Unix session of its own, so that Ctrl-C reaches the coordinator alone, which
+then ends them with all that they have started. If it is killed itself, the verifiers end with it,
+and the replicas when they find no verifier any more.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, Protocol
+
+from holdfast.errors import InvalidArgumentError
+from holdfast.verify.config import Pool
+from holdfast.verify.submission import Submission
+
+__all__ = ["Launcher", "ProcessLauncher", "Running"]
+
+SHOWN: Final = 12
+"""Lines of a log that an error shows."""
+REPLICA: Final = ("-m", "holdfast.verify.replica_process")
+
+
+class Running(Protocol):
+    def poll(self) -> int | None:
+        """How it has ended; None as long as it runs."""
+
+    def ask_to_end(self) -> None: ...
+
+    def end(self, patience: float) -> None:
+        """Wait until it has ended, and make it end after so many seconds."""
+
+
+class Launcher(Protocol):
+    """How the coordinator starts what it needs."""
+
+    def start_verifier(self, number: int) -> Running:
+        """Again if it has run before: it goes on from its journal."""
+
+    def start_replica(self, number: int, pool: Pool) -> Running: ...
+
+    def last_words(self, number: int) -> str:
+        """What a replica said in the end, for people."""
+
+
+class ProcessLauncher:
+    def __init__(
+        self,
+        submission: Submission,
+        *,
+        replica: Sequence[str] = REPLICA,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        """`replica`: what Python is given to run one; its orders follow."""
+        self._submission = submission
+        self._replica = tuple(replica)
+        self._environment = dict(environment or {})
+        self._starts: dict[int, int] = {}
+
+    def start_verifier(self, number: int) -> Running:
+        submission = self._submission
+        address = submission.addresses[number - 1]
+        command = [
+            sys.executable,
+            "-m",
+            "holdfast.verify.server",
+            str(submission.charter_path),
+            str(submission.verifier_folder(number)),
+            f"--address={address}",
+            "--attended",
+            *(f"--peer={peer}" for peer in submission.addresses if peer != address),
+            *self._security(),
+        ]
+        return _Process(command, submission.folder / f"verifier-{number}.log", {})
+
+    def start_replica(self, number: int, pool: Pool) -> Running:
+        folder = self._submission.replica_folder(number)
+        folder.mkdir(exist_ok=True)
+        start = self._starts[number] = self._starts.get(number, 0) + 1
+        orders = folder / f"orders-{start}.json"
+        self._submission.orders(number, pool).write(orders)
+        variables = {"PYTHONHASHSEED": "0"} | self._environment | pool.environment
+        command = [sys.executable, *self._replica, str(orders)]
+        if pool.launch:
+            said = [f"{name}={value}" for name, value in variables.items()]
+            command = [*pool.launch, "env", *said, *command]
+        return _Process(command, self._log(number), variables)
+
+    def last_words(self, number: int) -> str:
+        try:
+            lines = self._log(number).read_text(errors="replace").splitlines()
+        except OSError:
+            return ""
+        return "\n".join(line[:300] for line in lines[-SHOWN:])
+
+    def _log(self, number: int) -> Path:
+        return self._submission.folder / f"replica-{number}.log"
+
+    def _security(self) -> list[str]:
+        keys = self._submission.config.security
+        if keys is None:
+            return []
+        given = {
+            "token-file": keys.token_file,
+            "token-env": keys.token_env,
+            "certificate": keys.certificate,
+            "key": keys.key,
+            "authority": keys.authority,
+        }
+        return [f"--{name}={value}" for name, value in given.items() if value is not None]
+
+
+class _Process:
+    def __init__(self, command: Sequence[str], log: Path, variables: Mapping[str, str]) -> None:
+        with log.open("ab") as output:
+            try:
+                self._process = subprocess.Popen(
+                    list(command),
+                    env={**os.environ, **variables},
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=output,
+                    start_new_session=True,
+                )
+            except OSError as error:
+                raise InvalidArgumentError(
+                    f"launch: {command[0]}: {error.strerror}; give a command that is there"
+                ) from error
+
+    def poll(self) -> int | None:
+        return self._process.poll()
+
+    def ask_to_end(self) -> None:
+        self._send(signal.SIGTERM)
+
+    def end(self, patience: float) -> None:
+        try:
+            self._process.wait(max(patience, 0.1))
+        except subprocess.TimeoutExpired:
+            self._send(signal.SIGKILL)
+            self._process.wait()
+        # What it has started may be left: a JVM whose driver was killed, for instance.
+        self._send(signal.SIGKILL)
+
+    def _send(self, number: signal.Signals) -> None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, number)

@@ -1,0 +1,205 @@
+"""One submission of a job: its name, its keys, its folders, and what each process is told."""
+
+from __future__ import annotations
+
+import secrets
+import socket
+import time
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from holdfast.errors import InvalidArgumentError, StoreUnavailableError
+from holdfast.protocol.verification import COORDINATOR, Plan, Quorum, Rules
+from holdfast.verify.charter import Charter
+from holdfast.verify.client import Verifiers, Witness
+from holdfast.verify.config import ALL_TO_ALL, Config, Pool
+from holdfast.verify.job_files import load_job
+from holdfast.verify.jobs import Job
+from holdfast.verify.orders import Orders
+from holdfast.verify.placement import Placement
+from holdfast.verify.signing import Signer
+from holdfast.verify.source_files import SourceFile
+from holdfast.wire import Security
+
+__all__ = ["Submission", "submit"]
+
+
+@dataclass(frozen=True)
+class Submission:
+    name: str
+    """Of this submission; no other has it."""
+    job: str
+    file: Path
+    plan: Plan
+    quorum: Quorum
+    config: Config
+    sources: dict[str, tuple[SourceFile, ...]]
+    storage: Path
+    """That all replicas see, and nobody trusts."""
+    folder: Path
+    """Of this submission, on this machine: keys, journals, logs, the account."""
+    submitted: int
+    """In microseconds since 1970."""
+    addresses: tuple[str, ...]
+    """Of the verifiers."""
+    signers: dict[int, Signer] = field(repr=False)
+    security: Security | None = field(repr=False)
+
+    @property
+    def is_all_to_all(self) -> bool:
+        return self.config.verifiers == ALL_TO_ALL
+
+    @property
+    def charter_path(self) -> Path:
+        return self.folder / "charter.json"
+
+    def verifier_folder(self, number: int) -> Path:
+        return self.folder / f"verifier-{number}"
+
+    def replica_folder(self, number: int) -> Path:
+        return self.folder / f"replica-{number}"
+
+    def charter(self, placement: Placement) -> Charter:
+        return Charter(
+            job=self.name,
+            stages=dict(self.plan.stages),
+            slices=self.plan.slices,
+            model=self.quorum.model,
+            faults=self.quorum.faults,
+            rules=Rules(
+                mode=self.config.mode,
+                retries=self.config.retries,
+                patience=self.config.patience,
+                limit=self.config.limit,
+                shared_hosts=bool(placement.warning),
+                pools=placement.audited,
+            ),
+            keys={number: signer.public for number, signer in self.signers.items()},
+        )
+
+    def orders(self, replica: int, pool: Pool) -> Orders:
+        own = self.addresses[replica - 1 : replica] if self.is_all_to_all else self.addresses
+        return Orders(
+            file=str(self.file),
+            job=self.name,
+            replica=replica,
+            mode=self.config.mode,
+            slices=self.plan.slices,
+            retries=self.config.retries,
+            submitted=self.submitted,
+            sources=self.sources,
+            storage=str(self.storage),
+            folder=str(self.replica_folder(replica)),
+            verifiers=self.addresses,
+            asks=own,
+            secret=self.signers[replica].secret,
+            security=_of_clients(self.security),
+            spark=self._settings(pool),
+        )
+
+    def witness(self, timeout: float) -> Witness:
+        """What the coordinator speaks through."""
+        return Witness(
+            self.name,
+            COORDINATOR,
+            self.signers[COORDINATOR],
+            self.addresses,
+            self.security,
+            needed=self._needed,
+            timeout=timeout,
+        )
+
+    def verifiers(self, timeout: float) -> Verifiers:
+        """As the coordinator asks them."""
+        return Verifiers(
+            self.plan,
+            self.config.retries,
+            self.addresses,
+            self.security,
+            needed=self._needed,
+            timeout=timeout,
+        )
+
+    @property
+    def _needed(self) -> int | None:
+        """How many verifiers must hear or say the same: more than half. Of those beside replicas so
+        many as replicas must agree, for the others may be as wrong as their replicas."""
+        return self.quorum.needed if self.is_all_to_all else None
+
+    def _settings(self, pool: Pool) -> dict[str, str]:
+        need = self.config.replica
+        if not pool.master or pool.master.startswith("local"):
+            found = {
+                "spark.master": pool.master or f"local[{need.cores}]",
+                "spark.driver.memory": need.memory,
+            }
+        else:
+            found = {
+                "spark.master": pool.master,
+                "spark.cores.max": str(need.cores),
+                "spark.executor.cores": str(need.cores),
+                "spark.executor.memory": need.memory,
+            }
+        return found | self.config.spark | pool.spark
+
+
+def submit(file: Path, config: Config) -> Submission:
+    """Read the job, look up the files that it reads, and make what its processes need.
+
+    Nothing is started.
+    """
+    job = load_job(file)
+    quorum = Quorum(config.model, config.faults)
+    now = datetime.now(UTC)
+    name = f"{job.name}-{now:%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
+    storage = Path(config.storage or ".holdfast-verify/storage").resolve()
+    folder = Path(config.work or ".holdfast-verify/work").resolve() / name
+    try:
+        storage.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, mode=0o700)
+    except OSError as error:
+        raise StoreUnavailableError(
+            f"{error.filename}: {error.strerror}; give a --storage and a --work that may be "
+            "written to"
+        ) from error
+    count = quorum.replicas if config.verifiers == ALL_TO_ALL else int(config.verifiers)
+    return Submission(
+        name=name,
+        job=job.name,
+        file=file.resolve(),
+        plan=Plan(job.plan.stages, config.slices or job.slices),
+        quorum=quorum,
+        config=config,
+        sources={each: source.find(job.folder) for each, source in job.sources.items()}
+        if isinstance(job, Job)
+        else {},
+        storage=storage,
+        folder=folder,
+        submitted=time.time_ns() // 1000,
+        addresses=_addresses(config.address, count),
+        signers={number: Signer.make() for number in (COORDINATOR, *quorum.numbers)},
+        security=config.read_security(),
+    )
+
+
+def _addresses(host: str, count: int) -> tuple[str, ...]:
+    """Ports that are free now. They are chosen here so that each verifier knows the others."""
+    taken = []
+    try:
+        for _ in range(count):
+            some = socket.create_server((host, 0))
+            taken.append(some)
+        return tuple(f"{host}:{some.getsockname()[1]}" for some in taken)
+    except OSError as error:
+        raise InvalidArgumentError(
+            f"address: {host}: {error.strerror}; give an address of this machine"
+        ) from error
+    finally:
+        for some in taken:
+            some.close()
+
+
+def _of_clients(security: Security | None) -> Security | None:
+    """Without the key of the servers."""
+    return None if security is None else Security(security.token, authority=security.authority)

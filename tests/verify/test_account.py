@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+from holdfast.protocol.verification import (
+    Agreed,
+    Finding,
+    Holder,
+    JobState,
+    Kind,
+    Mode,
+    Model,
+    Run,
+    StageState,
+    Standing,
+    Verdict,
+)
+from holdfast.verify.account import Account, hosts_of
+
+
+def make(folder: Path, *, is_verified: bool = True, findings: tuple[Finding, ...] = ()) -> Account:
+    return Account(
+        submission="billing-1",
+        job="billing",
+        model=Model.BYZANTINE,
+        faults=1,
+        replicas=4,
+        needed=3,
+        mode=Mode.NON_BLOCKING,
+        is_verified=is_verified,
+        failure="" if is_verified else "job billing-1: replicas 1 and 2 differ",
+        output=folder / "out" if is_verified else None,
+        rows=1234,
+        seconds=2.5,
+        runs={"hourly": Run(1, 0), "bills": Run(1, 2)},
+        findings=findings,
+        pools={1: ("north",), 2: ("south", "spare")},
+        hosts={1: ("n1", "n2")},
+        verifier_starts=1,
+        warning="",
+        folder=folder,
+    )
+
+
+def finding(kind: Kind, number: int) -> Finding:
+    return Finding(kind, 2, "s1", "hourly", Run(), number, "why")
+
+
+def test_what_it_tells(tmp_path: Path) -> None:
+    found = (finding(Kind.OUTVOTED, 0), finding(Kind.OUTVOTED, 1), finding(Kind.BROKEN_DATA, 1))
+    assert make(tmp_path, findings=found).text().splitlines() == [
+        "billing-1: byzantine, faults: 1, non-blocking; 3 of 4 replicas must agree",
+        f"verified in 2.5 s: 1,234 rows in {tmp_path}/out",
+        "stage bills was computed again 2 times",
+        "the whole job was begun again once",
+        "verifiers were started again once",
+        "replica 2: outvoted, stage hourly: why (2 slices)",
+        "replica 2: right digest, wrong data, stage hourly: why",
+        "replica 1: in north; hosts: n1, n2",
+        "replica 2: in south, then spare; hosts: none whose results count",
+    ]
+
+
+def test_a_failure_says_that_nothing_was_delivered(tmp_path: Path) -> None:
+    lines = make(tmp_path, is_verified=False).text().splitlines()
+    assert lines[1] == (
+        "NOT VERIFIED, nothing was delivered: job billing-1: replicas 1 and 2 differ"
+    )
+    assert "nobody was found out" in lines
+
+
+def test_what_is_written_can_be_read(tmp_path: Path) -> None:
+    for account in (
+        make(tmp_path, findings=(finding(Kind.MISSING, -1),)),
+        make(tmp_path, is_verified=False),
+    ):
+        assert account.write().read_text() == account.text()
+        assert Account.read(tmp_path) == account
+
+
+def test_hosts_are_those_of_tasks_that_count() -> None:
+    holders = (Holder(2, "b", "path"), Holder(1, "a", "path"))
+    verdict = Verdict("s", Run(), StageState.OK, {0: Agreed(b"", 1, holders)})
+    again = Verdict("t", Run(), StageState.OK, {0: Agreed(b"", 1, (Holder(1, "c", "path"),))})
+    standing = Standing(JobState.DONE, {"s": verdict, "t": again})
+    assert hosts_of(standing) == {1: ("a", "c"), 2: ("b",)}

@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+from io import StringIO
+from pathlib import Path
+
+from rich.console import Console
+
+from harness.verified.cases import Case
+from harness.verified.lies import Lie, Wrong
+from harness.verified.plain import ThreadLauncher, write_energy
+from holdfast.protocol.verification import Mode, Quorum
+from holdfast.verify.board import Board, stage_table
+from holdfast.verify.config import Config, Pool
+from holdfast.verify.coordinator import Coordinator
+from holdfast.verify.placement import plan_placement
+from holdfast.verify.submission import submit
+
+CASE = Case(
+    1,
+    Mode.HYBRID,
+    (Lie(2, "hourly", Wrong.VALUE), *(Lie(n, "hourly", Wrong.SLOW) for n in (1, 3, 4))),
+)
+
+
+def run(folder: Path, console: Console) -> str:
+    """What the table shows in the end."""
+    file, _ = write_energy(folder / "job", 1)
+    config = Config(
+        storage=str(folder / "storage"),
+        work=str(folder / "work"),
+        pools=tuple(Pool(name=f"p{n}", hosts=(f"h{n}",)) for n in range(1, 5)),
+    )
+    submission = submit(file, config)
+    placement = plan_placement(Quorum(config.model).numbers, config.pools, shared=False)
+    launcher = ThreadLauncher(submission, list(CASE.lies))
+    with (
+        Board(console) as board,
+        Coordinator(submission, placement, launcher, folder / "out") as coordinator,
+    ):
+        coordinator.run(board.show)
+        screen = Console(file=StringIO(), width=120)
+        screen.print(stage_table(coordinator))
+        return screen.file.getvalue()  # type: ignore[attr-defined]
+
+
+def test_a_terminal_shows_a_table(tmp_path: Path) -> None:
+    console = Console(file=StringIO(), force_terminal=True, width=120)
+    table = run(tmp_path, console)
+    assert "replica 4" in table
+    (row,) = [line for line in table.splitlines() if "hourly" in line]
+    assert "2 of 2" in row
+    assert "outvoted" in row
+    assert row.count("agrees") == 3
+    shown = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "Ctrl-C gives the job up" in shown
+
+
+def test_elsewhere_there_are_lines_each_once(tmp_path: Path) -> None:
+    console = Console(file=StringIO(), width=200)
+    run(tmp_path, console)
+    lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    assert len(set(lines)) == len(lines)
+    assert "replica 3: started in p3" in lines
+    assert "stage bills: agreed upon in run 0.0" in lines
+    assert any(line.startswith("replica 2, stage hourly: outvoted") for line in lines)

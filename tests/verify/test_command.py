@@ -1,0 +1,200 @@
+"""`holdfast verify`, with replicas without Spark."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Callable
+from io import StringIO
+from pathlib import Path
+from threading import Event, Thread
+
+import pytest
+from rich.console import Console
+
+from harness.processes import wait_until
+from harness.verified.cases import is_bill
+from harness.verified.lies import Lie, Wrong
+from harness.verified.plain import ThreadLauncher, write_energy
+from holdfast.errors import InvalidArgumentError
+from holdfast.protocol.verification import Mode, Model
+from holdfast.verify import JobFailedError
+from holdfast.verify.account import Account
+from holdfast.verify.command import verify_job
+from holdfast.verify.config import Config, Need, Pool
+from holdfast.verify.processes import ProcessLauncher, Running
+from holdfast.verify.submission import Submission
+
+
+class Desk:
+    """Where jobs are submitted."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.file, expected = write_energy(folder / "job", 3)
+        self.is_right = is_bill(expected)
+        self.screen = StringIO()
+        self.submissions: list[Submission] = []
+
+    def verify(
+        self,
+        *lies: Lie,
+        config: Config | None = None,
+        launch: Callable[[Submission], ThreadLauncher] | None = None,
+        **more: bool | Event,
+    ) -> Account:
+        given = {"storage": str(self.folder / "storage"), "work": str(self.folder / "work")}
+        settings = (config or Config(pools=hosts(4), linger=20.0)).override(given)
+
+        def start(submission: Submission) -> ThreadLauncher:
+            self.submissions.append(submission)
+            return launch(submission) if launch else ThreadLauncher(submission, list(lies))
+
+        console = Console(file=self.screen, width=120)
+        output = self.folder / "out"
+        return verify_job(self.file, settings, output, console, launch=start, **more)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    return Desk(tmp_path)
+
+
+def hosts(count: int, **more: int) -> tuple[Pool, ...]:
+    return tuple(Pool(name=f"p{n}", hosts=(f"h{n}",), **more) for n in range(1, count + 1))
+
+
+def test_a_job_is_verified_and_told_of(desk: Desk) -> None:
+    # The others wait for it, so that it comes to its lie.
+    slow = [Lie(number, "charges", Wrong.SLOW) for number in (1, 3, 4)]
+    account = desk.verify(Lie(2, "charges", Wrong.VALUE), *slow)
+    assert account.output is not None
+    assert desk.is_right(account.output)
+    shown = desk.screen.getvalue()
+    assert "stage bills: agreed upon in run 0.0" in shown
+    assert "replica 2: outvoted, stage charges" in shown
+    assert (account.folder / "account.txt").read_text() in shown
+
+
+def test_a_job_that_fails_names_who_disagrees(desk: Desk) -> None:
+    lies = [Lie(number, "hourly", Wrong.COUNT, sticky=True) for number in (1, 3)]
+    with pytest.raises(JobFailedError, match=r"(?=.*replica 1 says)(?=.*replica 3 says)"):
+        desk.verify(*lies)
+    assert not (desk.folder / "out").exists()
+    told = json.loads((desk.submissions[0].folder / "account.json").read_text())
+    assert told["is_verified"] is False
+    assert told["output"] is None
+
+
+def test_shared_hosts_are_refused_or_warned_of(desk: Desk) -> None:
+    with pytest.raises(InvalidArgumentError, match="no pools of hosts are given"):
+        desk.verify(config=Config())
+    account = desk.verify(config=Config(allow_shared_hosts=True))
+    assert account.is_verified
+    assert "WARNING: no pools of hosts are given" in desk.screen.getvalue()
+    assert "shared a host" in account.text()
+
+
+def test_tasks_on_another_host_than_planned_do_not_count(desk: Desk) -> None:
+    pools = list(hosts(4))
+    pools[1] = Pool(name="p2", hosts=("h2",), environment={"HOLDFAST_HOST": "h1"})
+    account = desk.verify(config=Config(pools=tuple(pools), linger=20.0))
+    assert account.is_verified
+    assert "replica 2: on a host that is not its own" in account.text()
+    assert 2 not in account.hosts
+
+
+def test_a_job_waits_for_room_or_is_refused(desk: Desk, tmp_path: Path) -> None:
+    config = Config(pools=hosts(4, cores=1), replica=Need(cores=1), linger=0.0)
+    other = Desk(tmp_path / "other")
+    ending = Event()
+    held = Lie(1, "hourly", Wrong.HANG), Lie(2, "hourly", Wrong.HANG)
+    slow = Thread(target=run_to_end, args=(desk, config, held, ending))
+    slow.start()
+    try:
+        ledger = tmp_path / "storage" / "slots" / "ledger.json"
+        wait_until(lambda: ledger.exists() and "true" in ledger.read_text(), 10, lambda: "a job")
+        (tmp_path / "other" / "storage").symlink_to(tmp_path / "storage")
+        with pytest.raises(InvalidArgumentError, match=r"pool p1 has 1 cores.*--wait"):
+            other.verify(config=config)
+        waiting = Thread(target=other.verify, kwargs={"config": config, "wait": True})
+        waiting.start()
+        wait_until(lambda: "waits: pool p1" in other.screen.getvalue(), 10, lambda: "the wait")
+        ending.set()
+        waiting.join(30)
+    finally:
+        ending.set()
+        slow.join()
+    assert other.is_right(tmp_path / "other" / "out")
+
+
+def run_to_end(desk: Desk, config: Config, lies: tuple[Lie, ...], ending: Event) -> None:
+    with pytest.raises(JobFailedError, match="was ended before its end"):
+        desk.verify(*lies, config=config, ending=ending)
+
+
+def test_errors_of_the_job_itself_are_shown_soon(desk: Desk) -> None:
+    text = desk.file.read_text()
+    desk.file.write_text(text.replace('row["wh"])', 'row["watt"])'))
+    with pytest.raises(JobFailedError, match=r"(?s)ended again and again.*KeyError: 'watt'"):
+        desk.verify(config=Config(pools=hosts(4), restarts=0))
+
+
+def test_the_crash_model_needs_two(desk: Desk) -> None:
+    config = Config(model=Model.CRASH, pools=hosts(2), restarts=0)
+    account = desk.verify(Lie(1, "charges", Wrong.CRASH), config=config)
+    assert account.is_verified
+    assert account.replicas == 2
+
+
+def test_the_crash_model_cannot_tell_who_is_right(desk: Desk) -> None:
+    config = Config(model=Model.CRASH, mode=Mode.BLOCKING, pools=hosts(2))
+    lies = Lie(1, "hourly", Wrong.VALUE), Lie(2, "charges", Wrong.SLOW)
+    with pytest.raises(JobFailedError, match="the crash model cannot tell which is right"):
+        desk.verify(*lies, config=config)
+
+
+class Killable(ThreadLauncher):
+    """Verifiers are processes, and the first ones are killed."""
+
+    def __init__(self, submission: Submission) -> None:
+        super().__init__(submission, [Lie(4, "charges", Wrong.SLOW), Lie(3, "charges", Wrong.SLOW)])
+        self._processes = ProcessLauncher(submission)
+        self.started: list[Running] = []
+
+    def start_verifier(self, number: int) -> Running:
+        self.started.append(self._processes.start_verifier(number))
+        return self.started[-1]
+
+
+def test_a_verifier_that_is_killed_goes_on(desk: Desk) -> None:
+    made: list[Killable] = []
+
+    def launch(submission: Submission) -> Killable:
+        made.append(Killable(submission))
+        return made[-1]
+
+    def has_reports() -> bool:
+        journals = (desk.folder / "work").glob("*/verifier-1/journal")
+        return any(path.stat().st_size > 2000 for path in journals)
+
+    def kill() -> None:
+        journal = desk.folder / "work"
+        wait_until(
+            lambda: any(
+                path.stat().st_size > 2000 for path in journal.glob("*/verifier-1/journal")
+            ),
+            20,
+            lambda: "the first reports",
+        )
+        os.kill(made[0].started[0]._process.pid, signal.SIGKILL)  # type: ignore[attr-defined]
+
+    killer = Thread(target=kill)
+    killer.start()
+    account = desk.verify(launch=launch, config=Config(pools=hosts(4)))
+    killer.join()
+    assert account.output is not None
+    assert desk.is_right(account.output)
+    assert account.verifier_starts == 1
+    assert all(each.poll() is not None for each in made[0].started)

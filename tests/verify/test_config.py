@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from holdfast.errors import InvalidArgumentError
+from holdfast.protocol.verification import Mode, Model
+from holdfast.verify.config import Config, parse_memory
+
+WHOLE = """
+model = "crash"
+mode = "blocking"
+storage = "shared"
+verifiers = "all-to-all"
+
+[replica]
+cores = 2
+
+[[pools]]
+name = "north"
+hosts = ["n1", "n2"]
+master = "spark://n1:7077"
+cores = 16
+
+[pools.spark]
+"spark.executor.memory" = "2g"
+"""
+
+
+def read(folder: Path, text: str) -> Config:
+    path = folder / "verify.toml"
+    path.write_text(text)
+    return Config.read(path)
+
+
+def test_a_file_is_read(tmp_path: Path) -> None:
+    config = read(tmp_path, WHOLE)
+    assert config.model is Model.CRASH
+    assert config.mode is Mode.BLOCKING
+    assert config.storage == str(tmp_path / "shared")
+    assert config.verifiers == "all-to-all"
+    assert config.replica.cores == 2
+    assert config.pools[0].spark == {"spark.executor.memory": "2g"}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("modle = 1", "unknown field `modle`"),
+        ('model = "evil"', r"Invalid enum value 'evil' - at `\$.model`"),
+        ("verifiers = 0", "verifiers: 0 is too few"),
+        ("restarts = -1", "restarts: -1 is too few"),
+        ('[replica]\nmemory = "lots"', "'lots' is no amount of memory; write 512m"),
+        ('[[pools]]\nname = "a"\nhosts = []', r"pools #1 \(a\): has no hosts"),
+        (
+            '[[pools]]\nname = "a"\nhosts = ["x"]\n[[pools]]\nname = "b"\nhosts = ["x"]',
+            r"pools #2 \(b\): host x is in pool a too",
+        ),
+        ("model =", "verify.toml: "),
+    ],
+)
+def test_what_is_wrong_is_named(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=message) as found:
+        read(tmp_path, text)
+    assert "verify.toml" in str(found.value)
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(InvalidArgumentError, match="No such file"):
+        Config.read(tmp_path / "none.toml")
+
+
+def test_options_go_before_the_file(tmp_path: Path) -> None:
+    config = read(tmp_path, WHOLE).override({"mode": "hybrid", "faults": 2, "model": None})
+    assert (config.mode, config.faults, config.model) == (Mode.HYBRID, 2, Model.CRASH)
+    assert config.pools[0].name == "north"
+    with pytest.raises(InvalidArgumentError, match="Invalid enum value 'fast'"):
+        config.override({"mode": "fast"})
+
+
+def test_memory() -> None:
+    assert parse_memory("m", "512m") == 512 << 20
+    assert parse_memory("m", "2G") == 2 << 30

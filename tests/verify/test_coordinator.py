@@ -1,0 +1,175 @@
+"""The coordinator with real verifiers and replicas without Spark: every fault, and what it says."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.verified.cases import STAGES, Case, is_bill, judge, run_plain
+from harness.verified.lies import Lie, Wrong
+from holdfast.protocol.verification import Kind, Mode, Run
+from holdfast.verify.account import Account
+from holdfast.verify.config import ALL_TO_ALL
+
+
+def liars(
+    faults: int, count: int, wrong: Wrong, stage: str, mode: Mode = Mode.HYBRID, **more: Any
+) -> Case:
+    lies = [Lie(number, stage, wrong, sticky=True, alike=True) for number in range(1, count + 1)]
+    return Case(faults, mode, tuple(lies), **more)
+
+
+def slow(stage: str, *replicas: int) -> list[Lie]:
+    """So that another is the first to be done with a stage."""
+    return [Lie(replica, stage, Wrong.SLOW) for replica in replicas]
+
+
+def run(case: Case, folder: Path) -> Account:
+    account, expected = run_plain(case, folder, seed=7)
+    judge(case, account, is_bill(expected))
+    return account
+
+
+def steps(account: Account, replica: int) -> list[dict[str, Any]]:
+    trace = account.folder / f"replica-{replica}" / "trace.jsonl"
+    lines = [json.loads(line) for line in trace.read_text().splitlines()]
+    return [line for line in lines if line["event"] == "starts"]
+
+
+@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("wrong", Wrong)
+def test_one_liar_of_four_changes_nothing_and_is_named(
+    wrong: Wrong, stage: str, tmp_path: Path
+) -> None:
+    run(liars(1, 1, wrong, stage), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("faults", "count", "mode"),
+    [
+        (1, 2, Mode.HYBRID),
+        (2, 3, Mode.BLOCKING),
+        (2, 2, Mode.NON_BLOCKING),
+    ],
+)
+@pytest.mark.parametrize("wrong", Wrong)
+def test_more_liars_never_make_a_wrong_result(
+    wrong: Wrong, faults: int, count: int, mode: Mode, tmp_path: Path
+) -> None:
+    run(liars(faults, count, wrong, "charges", mode), tmp_path)
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_without_faults_nobody_is_accused(mode: Mode, tmp_path: Path) -> None:
+    account = run(Case(1, mode), tmp_path)
+    assert account.findings == ()
+    assert set(account.runs.values()) == {Run()}
+    assert account.hosts == {1: ("h1",), 2: ("h2",), 3: ("h3",), 4: ("h4",)}
+
+
+def test_two_colluders_of_four_who_stay_wrong_end_the_job_and_are_shown(tmp_path: Path) -> None:
+    account = run(liars(1, 2, Wrong.VALUE, "charges"), tmp_path)
+    assert not account.is_verified
+    assert "replicas 1 and 2 agree on" in account.failure
+    assert "replicas 3 and 4 agree on" in account.failure
+    assert not (tmp_path / "output").exists()
+
+
+def test_two_liars_of_four_who_lie_once_cost_one_stage(tmp_path: Path) -> None:
+    lies = (
+        *(Lie(number, "charges", Wrong.VALUE, alike=True) for number in (1, 2)),
+        *slow("charges", 3, 4),
+    )
+    account = run(Case(1, Mode.HYBRID, lies), tmp_path)
+    assert account.is_verified
+    assert account.runs == {"hourly": Run(), "charges": Run(0, 1), "bills": Run()}
+
+
+def test_who_differs_tries_again_on_other_hosts_where_too_few_agree(tmp_path: Path) -> None:
+    lies = tuple(Lie(number, "charges", Wrong.VALUE) for number in (1, 2))
+    account = run(Case(1, Mode.HYBRID, lies), tmp_path)
+    assert account.is_verified
+    moved = [replica for replica, pools in account.pools.items() if pools[1:] == ("p-spare",)]
+    assert moved in ([1], [2])
+
+
+def test_a_first_stage_without_quorum_is_computed_again_itself(tmp_path: Path) -> None:
+    lies = tuple(Lie(number, "hourly", Wrong.VALUE, alike=True) for number in (1, 2))
+    account = run(Case(1, Mode.HYBRID, lies), tmp_path)
+    assert account.is_verified
+    assert account.runs["hourly"] == Run(0, 1)
+
+
+def test_where_nothing_blocks_the_whole_job_begins_again(tmp_path: Path) -> None:
+    lies = (
+        Lie(1, "hourly", Wrong.VALUE),
+        Lie(2, "charges", Wrong.VALUE),
+        *slow("hourly", 3, 4),
+    )
+    account = run(Case(1, Mode.NON_BLOCKING, lies), tmp_path / "non-blocking")
+    assert account.is_verified
+    assert {run.epoch for run in account.runs.values()} == {1}
+    account = run(Case(1, Mode.HYBRID, lies), tmp_path / "hybrid")
+    assert account.is_verified
+    assert set(account.runs.values()) == {Run()}
+
+
+def test_an_outvoted_replica_reads_the_bytes_of_another(tmp_path: Path) -> None:
+    lies = (Lie(1, "hourly", Wrong.VALUE), *slow("hourly", 2, 3, 4), *slow("charges", 2, 3, 4))
+    account = run(Case(1, Mode.BLOCKING, lies), tmp_path)
+    read = [
+        each
+        for step in steps(account, 1)
+        if step["stage"] == "charges"
+        for each in step["inputs"]["hourly"]
+    ]
+    assert read
+    assert all(each["verified"] and each["replica"] != 1 for each in read)
+    assert all(f"/{each['replica']}/hourly/" in each["path"] for each in read)
+
+
+def test_a_replica_that_crashes_is_started_again_on_spare_hosts(tmp_path: Path) -> None:
+    lies = (Lie(2, "hourly", Wrong.CRASH), *slow("hourly", 1, 3, 4))
+    account = run(Case(1, Mode.HYBRID, lies), tmp_path)
+    assert account.pools[2] == ("p2", "p-spare")
+    assert [each.kind for each in account.findings] == [Kind.MISSING]
+
+
+def test_wrong_data_of_the_last_stage_is_not_delivered(tmp_path: Path) -> None:
+    everybody = tuple(Lie(number, "bills", Wrong.DATA) for number in (1, 2, 3))
+    account, expected = run_plain(Case(1, Mode.HYBRID, everybody), tmp_path, seed=7)
+    assert account.is_verified
+    assert account.output is not None
+    assert is_bill(expected)(account.output)
+    found = {each.replica for each in account.findings if each.kind is Kind.BROKEN_DATA}
+    assert found <= {1, 2, 3}
+
+
+def test_when_all_copies_of_the_result_are_bad_it_is_computed_again(tmp_path: Path) -> None:
+    everybody = tuple(Lie(number, "bills", Wrong.DATA) for number in (1, 2, 3, 4))
+    account, expected = run_plain(Case(1, Mode.HYBRID, everybody), tmp_path, seed=7)
+    assert account.is_verified
+    assert account.output is not None
+    assert is_bill(expected)(account.output)
+    assert account.runs["bills"] == Run(0, 1)
+
+
+@pytest.mark.parametrize("verifiers", [3, ALL_TO_ALL])
+@pytest.mark.parametrize("wrong", [Wrong.EQUIVOCATION, Wrong.VALUE, Wrong.CRASH])
+def test_several_verifiers_come_to_the_same(
+    wrong: Wrong, verifiers: int | str, tmp_path: Path
+) -> None:
+    run(liars(1, 1, wrong, "hourly", verifiers=verifiers), tmp_path)
+
+
+def test_the_account_tells_people_and_programs(tmp_path: Path) -> None:
+    lies = (Lie(1, "charges", Wrong.VALUE), *slow("charges", 2, 3, 4))
+    account = run(Case(1, Mode.HYBRID, lies), tmp_path)
+    text = account.write().read_text()
+    assert "replica 1: outvoted, stage charges" in text
+    told = json.loads((account.folder / "account.json").read_text())
+    assert told["is_verified"] is True
+    assert {each["kind"] for each in told["findings"]} == {"outvoted"}

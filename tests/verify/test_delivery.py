@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+from pathlib import Path, PurePosixPath
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from holdfast.errors import InvalidArgumentError, StoreUnavailableError
+from holdfast.protocol.verification import (
+    Agreed,
+    Holder,
+    JobState,
+    Plan,
+    Run,
+    StageState,
+    Standing,
+    Verdict,
+)
+from holdfast.verify.delivery import UndeliverableError, check_output, deliver
+from holdfast.verify.slice_files import SliceWriter
+
+PLAN = Plan({"first": [], "last": ["first"]}, slices=2)
+ROWS = pa.table({"n": [1, 2, 3]})
+
+
+def write(storage: Path, replica: int, number: int) -> tuple[bytes, Holder]:
+    folder = PurePosixPath("job", str(replica), "last")
+    with SliceWriter(storage, folder, number, ROWS.schema) as writer:
+        writer.add(ROWS.slice(number))
+        written = writer.finish()
+    return written.digest, Holder(replica, f"h{replica}", written.path)
+
+
+@pytest.fixture
+def standing(tmp_path: Path) -> Standing:
+    slices = {}
+    for number in (0, 1):
+        copies = [write(tmp_path / "storage", replica, number) for replica in (1, 2)]
+        holders = tuple(holder for _, holder in copies)
+        slices[number] = Agreed(copies[0][0], 3 - number, holders)
+    verdicts = {
+        "first": Verdict("first", Run(), StageState.OK, {}),
+        "last": Verdict("last", Run(), StageState.OK, slices),
+    }
+    return Standing(JobState.DONE, verdicts)
+
+
+def test_only_what_nobody_reads_is_delivered(tmp_path: Path, standing: Standing) -> None:
+    bad: list[tuple[str, int, int]] = []
+    rows = deliver(
+        PLAN, standing, tmp_path / "storage", tmp_path / "out", lambda *copy: bad.append(copy)
+    )
+    assert rows == 5
+    assert [each.name for each in (tmp_path / "out").iterdir()] == ["last"]
+    found = [pq.read_table(path) for path in sorted((tmp_path / "out" / "last").iterdir())]
+    assert found == [ROWS, ROWS.slice(1)]
+    assert bad == []
+
+
+def test_another_copy_is_taken_where_one_was_changed(tmp_path: Path, standing: Standing) -> None:
+    first = standing.verdicts["last"].slices[1].holders[0]
+    path = tmp_path / "storage" / first.path
+    data = path.read_bytes()
+    path.write_bytes(data.replace((2).to_bytes(8, "little"), (7).to_bytes(8, "little")))
+    bad: list[tuple[str, int, int]] = []
+    deliver(PLAN, standing, tmp_path / "storage", tmp_path / "out", lambda *copy: bad.append(copy))
+    assert bad == [("last", 1, 1)]
+    assert pq.read_table(tmp_path / "out" / "last" / "00001.parquet") == ROWS.slice(1)
+
+
+def test_nothing_is_written_if_something_is_missing(tmp_path: Path, standing: Standing) -> None:
+    for agreed in standing.verdicts["last"].slices.values():
+        for holder in agreed.holders:
+            (tmp_path / "storage" / holder.path).unlink()
+    bad: list[tuple[str, int, int]] = []
+    with pytest.raises(UndeliverableError, match="none of its copies is right"):
+        deliver(
+            PLAN, standing, tmp_path / "storage", tmp_path / "out", lambda *copy: bad.append(copy)
+        )
+    assert sorted(bad) == [("last", 0, 1), ("last", 0, 2), ("last", 1, 1), ("last", 1, 2)]
+    assert [each.name for each in tmp_path.iterdir()] == ["storage"]
+
+
+def test_where_something_is_nothing_is_delivered(tmp_path: Path) -> None:
+    with pytest.raises(InvalidArgumentError, match="is there already"):
+        check_output(tmp_path)
+    with pytest.raises(InvalidArgumentError, match="no folder that may be written to"):
+        check_output(tmp_path / "none" / "out")
+    check_output(tmp_path / "out")
+
+
+def test_an_output_that_cannot_be_written_is_named(tmp_path: Path, standing: Standing) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(StoreUnavailableError, match=r"--output: .*Not a directory"):
+        deliver(PLAN, standing, tmp_path / "storage", tmp_path / "file" / "out", lambda *copy: None)

@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.verified.plain import write_energy
+from holdfast.errors import InvalidArgumentError
+from holdfast.verify.config import ALL_TO_ALL, Config, Need, Pool
+from holdfast.verify.placement import plan_placement
+from holdfast.verify.submission import Submission, submit
+
+POOLS = tuple(Pool(name=f"p{n}", hosts=(f"h{n}",)) for n in range(1, 6))
+
+
+def make(folder: Path, **settings: object) -> Submission:
+    file, _ = write_energy(folder / "job", 1)
+    given = {"storage": str(folder / "storage"), "work": str(folder / "work"), **settings}
+    return submit(file, Config(pools=POOLS, replica=Need(cores=3, memory="2g")).override(given))
+
+
+def test_every_submission_has_its_own_name_and_keys(tmp_path: Path) -> None:
+    first, second = make(tmp_path / "1"), make(tmp_path / "2")
+    assert first.name != second.name
+    keys = {signer.secret for each in (first, second) for signer in each.signers.values()}
+    assert len(keys) == 10
+    assert first.folder.stat().st_mode & 0o77 == 0
+
+
+def test_what_verifiers_go_by(tmp_path: Path) -> None:
+    submission = make(tmp_path, faults=1, retries=2, slices=5)
+    placement = plan_placement(submission.quorum.numbers, POOLS, shared=False)
+    charter = submission.charter(placement)
+    assert charter.job == submission.name
+    assert charter.plan.stages["bills"] == ("charges", "hourly")
+    assert charter.slices == 5
+    assert charter.rules.retries == 2
+    assert charter.rules.pools[2] == {"h2", "h5"}
+    assert not charter.rules.shared_hosts
+
+
+def test_what_a_replica_is_told(tmp_path: Path) -> None:
+    submission = make(tmp_path, spark={"spark.a": "1"})
+    pool = Pool(name="x", hosts=("x",), master="spark://x:7077", spark={"spark.b": "2"})
+    orders = submission.orders(2, pool)
+    assert orders.secret == submission.signers[2].secret
+    assert orders.verifiers == orders.asks == submission.addresses
+    assert orders.spark == {
+        "spark.master": "spark://x:7077",
+        "spark.cores.max": "3",
+        "spark.executor.cores": "3",
+        "spark.executor.memory": "2g",
+        "spark.a": "1",
+        "spark.b": "2",
+    }
+    assert submission.orders(2, POOLS[0]).spark["spark.master"] == "local[3]"
+    assert [file.path for file in orders.sources["readings"]] == [
+        str(tmp_path / "job" / "data" / "readings.parquet")
+    ]
+
+
+def test_all_to_all_each_asks_its_own(tmp_path: Path) -> None:
+    submission = make(tmp_path, verifiers=ALL_TO_ALL)
+    assert len(submission.addresses) == 4
+    orders = submission.orders(3, POOLS[2])
+    assert orders.verifiers == submission.addresses
+    assert orders.asks == (submission.addresses[2],)
+
+
+def test_replicas_do_not_get_the_key_of_the_servers(tmp_path: Path) -> None:
+    for name in ("token", "certificate", "key", "authority"):
+        (tmp_path / name).write_text(name)
+    names = {"token_file": "token"} | {each: each for each in ("certificate", "key", "authority")}
+    keys = {field: str(tmp_path / name) for field, name in names.items()}
+    submission = make(tmp_path, security=keys)
+    security = submission.orders(1, POOLS[0]).security
+    assert security is not None
+    assert (security.token, security.authority) == ("token", b"authority")
+    assert security.key is security.certificate is None
+
+
+def test_an_address_of_another_machine_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidArgumentError, match=r"address: 192\.0\.2\.1: .*of this machine"):
+        make(tmp_path, address="192.0.2.1")
