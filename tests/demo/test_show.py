@@ -33,6 +33,27 @@ def _pipeline_is_played(actor, monkeypatch) -> None:
     monkeypatch.setattr(show, "Pipeline", lambda folder: actor)
 
 
+def test_the_answers_hold_on_spark_and_through_kills(tmp_path, console, actor):
+    handler = signal.getsignal(signal.SIGINT)
+    show.run(console, tmp_path, sensors=6, minutes=3, updates=2_000, kills=2)
+    text = printed(console)
+    # A reading every second for 180 s; the watermark is 2 s behind the newest, at 179 s.
+    assert "1,080 readings in, 1,062 windows out" in text
+    assert "Of a sample of 531 windows, 0 differ from Spark's own." in text
+    assert "2 kills; 2,000 answers" in text
+    assert "0 differ from an uninterrupted run" in text
+    assert "0 differ from those of a run without failures" in text
+    assert "6 tentative answers were shown meanwhile, 6 of them are withdrawn" in text
+    assert text.rstrip().endswith("The answers hold.")
+    for name in ("sensors", "failure"):
+        assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+        assert (tmp_path / f"{name}.html").read_text().count("<svg") == 1
+    assert "1,080 readings in" in (tmp_path / "sensors.html").read_text()
+    assert "6 tentative answers" in (tmp_path / "failure.html").read_text()
+    assert signal.getsignal(signal.SIGINT) is handler
+    assert actor.done[-1] == "close"
+
+
 @pytest.fixture
 def _no_fleet(monkeypatch) -> None:
     nothing = pd.DataFrame()
