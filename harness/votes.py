@@ -1,6 +1,6 @@
 """A stage of four replicas on Spark, and one behind it that compares them: what must hold.
 
-Used by the live test and by `make soak PART=votes`.
+Used by `make soak PART=votes`.
 """
 
 from __future__ import annotations

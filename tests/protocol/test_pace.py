@@ -52,3 +52,10 @@ def test_the_mean_is_of_the_newest() -> None:
     for at in range(40):
         found.note("w", 100_000 + at * 10)
     assert found.gap("w") == 10
+
+
+@pytest.mark.parametrize(
+    ("replica", "is_ahead"), [("w", True), ("x", True), ("y", False), ("z", False)]
+)
+def test_who_is_needed_does_not_rest(replica: str, is_ahead: bool) -> None:
+    assert pace(GAPS).is_ahead(replica, {"w": 58, "x": 57, "y": 25, "z": 25}) is is_ahead

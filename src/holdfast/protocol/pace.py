@@ -39,6 +39,14 @@ class Pace:
         `counters`: the next bucket of each. `held`: what waits."""
         if held <= self.threshold or counters[replica] < max(counters.values()):
             return 0
-        by_speed = sorted(counters, key=lambda name: counters[name], reverse=True)
-        slow = by_speed[min(self.enough, len(by_speed)) - 1]
+        slow = self._slow(counters)
         return int((counters[replica] - counters[slow]) * self.gap(slow))
+
+    def is_ahead(self, replica: str, counters: Mapping[str, int]) -> bool:
+        """Whether the others can do without it for now; else its rest is over."""
+        return counters[replica] > counters[self._slow(counters)]
+
+    def _slow(self, counters: Mapping[str, int]) -> str:
+        """The slowest of those that are needed."""
+        by_speed = sorted(counters, key=lambda name: counters[name], reverse=True)
+        return by_speed[min(self.enough, len(by_speed)) - 1]

@@ -152,7 +152,7 @@ class VoteIntake:
             for name, source in self._sources.items()
             if (source.subscription is None or source.is_full)
             and states[name] is not State.FAILURE
-            and source.rests_until <= now
+            and not self._rests(name, now)
             and self._has_room(name)
         ]
 
@@ -229,11 +229,18 @@ class VoteIntake:
             sends += self.read_on(dict.fromkeys(self._sources, State.STABLE), {}, now)
         return news, sends
 
+    @property
+    def _counters(self) -> dict[str, int]:
+        return {name: source.bucket for name, source in self._sources.items()}
+
+    def _rests(self, name: str, now: int) -> bool:
+        is_tired = now < self._sources[name].rests_until
+        return is_tired and self._pace.is_ahead(name, self._counters)
+
     def _slow_down(self, replica: str, now: int) -> list[Send]:
         """Let the fastest rest while too much waits for the others. What is calculated again comes
         with a subscription, so not then."""
-        counters = {name: source.bucket for name, source in self._sources.items()}
-        rest = 0 if self._redos else self._pace.rest(replica, counters, self.held)
+        rest = 0 if self._redos else self._pace.rest(replica, self._counters, self.held)
         if rest == 0:
             return []
         self._sources[replica].rests_until = now + rest
