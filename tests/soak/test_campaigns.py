@@ -8,7 +8,7 @@ from harness.parts import load_part, part_names
 from soak import campaigns
 
 LIVE = {"nodes", "verified", "votes"}
-"""Those with many Spark sessions at once: what is short of them is in tests/live and tests/parties."""
+"""Those with many Spark sessions at once: see tests/live and tests/parties for what is short."""
 
 
 @pytest.mark.parametrize("seed", [1, 2])
