@@ -49,9 +49,12 @@ class Case:
         return {lie.replica for lie in self.lies if lie.wrong is not Wrong.SLOW}
 
     def __str__(self) -> str:
-        told = {f"{lie.wrong} at {lie.stage}{' (sticky)' * lie.sticky}" for lie in self.lies}
-        who = ", ".join(map(str, sorted(self.liars))) or "nobody"
-        return f"{3 * self.faults + 1} replicas, {self.mode}, {who}: {'; '.join(sorted(told))}"
+        told = [
+            f"{lie.wrong} of {lie.replica} at {lie.stage}{' (sticky)' * lie.sticky}"
+            for lie in self.lies
+        ]
+        said = "; ".join(told) or "no faults"
+        return f"{3 * self.faults + 1} replicas, {self.mode}, {said}"
 
 
 def matrix() -> list[Case]:
