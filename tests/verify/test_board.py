@@ -28,6 +28,7 @@ def run(folder: Path, console: Console) -> str:
     config = Config(
         storage=str(folder / "storage"),
         work=str(folder / "work"),
+        linger=20.0,
         pools=tuple(Pool(name=f"p{n}", hosts=(f"h{n}",)) for n in range(1, 5)),
     )
     submission = submit(file, config)
@@ -44,7 +45,7 @@ def run(folder: Path, console: Console) -> str:
 
 
 def test_a_terminal_shows_a_table(tmp_path: Path) -> None:
-    console = Console(file=StringIO(), force_terminal=True, width=120)
+    console = Console(file=StringIO(), force_terminal=True, width=400)
     table = run(tmp_path, console)
     assert "replica 4" in table
     (row,) = [line for line in table.splitlines() if "hourly" in line]
