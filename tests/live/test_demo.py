@@ -32,7 +32,10 @@ def sessions() -> dict[int, list[str]]:
 
 def test_ctrl_c_leaves_no_process(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "holdfast", "demo", "--folder", str(tmp_path)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+    # Who runs the tests in the background has SIGINT ignored, and so would have what they start.
+    with subprocess.Popen(
+        ["env", "--default-signal=INT", *command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    ) as process:
         # By then a replica has its Spark.
         wait_for(lambda: list(tmp_path.glob("pipeline/demo-state/*/*/spark.pid")), 300)
         file = str(tmp_path / "pipeline" / "demo.toml")

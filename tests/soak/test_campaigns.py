@@ -7,7 +7,7 @@ import pytest
 from harness.parts import load_part, part_names
 from soak import campaigns
 
-LIVE = {"nodes", "verified", "votes"}
+LIVE = {"nodes", "spark-windows", "verified", "votes"}
 """Those with many Spark sessions at once: see tests/live and tests/parties for what is short."""
 
 

@@ -54,7 +54,9 @@ def test_a_bad_copy_is_told_on_and_the_next_one_read(
 def test_no_right_copy_ends_the_query(
     spark: SparkSession, tmp_path: Path, witness: FolderWitness
 ) -> None:
-    wrong, right = (make(spark.range(n), 1, tmp_path, witness) for n in (999, 1000))
+    wrong, right = (
+        make(spark.range(first, first + 1000), 1, tmp_path, witness) for first in (1000, 0)
+    )
     swapped = Agreed(right[1].digest, right[1].rows, wrong[1].holders)
     path = tmp_path / "binding"
     Binding(tmp_path, "hourly", inputs((right[0], swapped)), witness).save(path)

@@ -89,8 +89,9 @@ def run_fleet(console: Console, folder: Path, sensors: int, minutes: int) -> Fle
 @contextmanager
 def interruptible_session() -> Iterator[SparkSession]:
     """A session in which Ctrl-C prints no tracebacks, as pyspark and py4j would."""
-    root = logging.getLogger()
-    root.addFilter(_is_no_interrupt)
+    quiet = [logging.getLogger(name) for name in _SAYING]
+    for logger in quiet:
+        logger.addFilter(_is_no_interrupt)
     handler = signal.getsignal(signal.SIGINT)
     spark = local_session("holdfast demo", java=SHORT_LIVED)
     # pyspark's handler calls the JVM from within the call that it interrupts.
@@ -99,7 +100,12 @@ def interruptible_session() -> Iterator[SparkSession]:
         yield spark
     finally:
         spark.stop()
-        root.removeFilter(_is_no_interrupt)
+        for logger in quiet:
+            logger.removeFilter(_is_no_interrupt)
+
+
+_SAYING: Final = ("root", "py4j.clientserver", "py4j.java_gateway")
+"""Loggers that tell of calls of the JVM; a filter of one is not asked by those below it."""
 
 
 def _is_no_interrupt(record: logging.LogRecord) -> bool:
