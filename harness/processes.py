@@ -19,13 +19,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.parts import REPOSITORY
+from holdfast.spark.sessions import SHORT_LIVED
 
 __all__ = ["Family", "Member", "spark_environment", "wait_until"]
 
 PAUSE = 0.05
 """Seconds between two looks."""
-SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""For JVMs: what runs for seconds needs half the processor time without the second compiler."""
 SHOWN = 20
 """Lines of a log that an error shows."""
 

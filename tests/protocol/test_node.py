@@ -123,7 +123,8 @@ def test_with_an_infinite_delay_nothing_tentative_is_ever_made() -> None:
     rig.check(3200)
 
 
-def test_while_the_base_catches_up_the_node_is_stabilizing_and_the_fork_goes_on() -> None:
+def catching_up() -> Rig:
+    """What was missing is there again, and the base has begun with it."""
     rig = Rig()
     rig.run(500)
     rig.upstream.down = {"z"}
@@ -132,6 +133,11 @@ def test_while_the_base_catches_up_the_node_is_stabilizing_and_the_fork_goes_on(
     rig.upstream.down = set()
     rig.publish("b", 1100)
     rig.advance(1240)
+    return rig
+
+
+def test_while_the_base_catches_up_the_node_is_stabilizing_and_the_fork_goes_on() -> None:
+    rig = catching_up()
     assert rig.node.state is Z
     assert rig.ask() is Z
     assert rig.node.working is not None
@@ -151,14 +157,7 @@ def test_while_the_base_catches_up_the_node_is_stabilizing_and_the_fork_goes_on(
 
 
 def test_a_fork_that_is_always_behind_does_not_keep_the_base_waiting() -> None:
-    rig = Rig()
-    rig.run(500)
-    rig.upstream.down = {"z"}
-    rig.run(1200, ["a"])
-    rig.auto = False
-    rig.upstream.down = set()
-    rig.publish("b", 1100)
-    rig.advance(1240)
+    rig = catching_up()
     turns = []
     for end in range(1300, 2300, 100):
         rig.publish("a", end)

@@ -56,6 +56,12 @@ def found(fleet: Fleet) -> list[dict[str, Any]]:
     return sorted(fleet.agreed("bills").to_pylist(), key=str)
 
 
+def named(fleet: Fleet, kind: Kind) -> set[tuple[int, str]]:
+    """Which replicas were found doing this, and in which stages."""
+    findings = fleet.verifiers.verifier.findings
+    return {(each.replica, each.stage) for each in findings if each.kind is kind}
+
+
 @pytest.mark.parametrize("mode", Mode)
 def test_a_clean_run_raises_no_alarm(
     spark: SparkSession, job: Job, tmp_path: Path, mode: Mode
@@ -78,12 +84,7 @@ def test_liars_in_two_stages_in_a_row_are_named_and_fed_by_others(
     fleet.corrupt(2, "charges", lie)
     fleet.run()
     assert found(fleet) == expected(spark, job)
-    outvoted = {
-        (each.replica, each.stage)
-        for each in fleet.verifiers.verifier.findings
-        if each.kind is Kind.OUTVOTED
-    }
-    assert outvoted == {(1, "sums"), (2, "charges")}
+    assert named(fleet, Kind.OUTVOTED) == {(1, "sums"), (2, "charges")}
     last = [each for each in fleet.events(1, "starts") if each["stage"] == "charges"][-1]
     for read in last["inputs"]["sums"]:
         assert read["verified"]
@@ -108,9 +109,4 @@ def test_files_that_were_changed_after_they_were_reported_are_not_used(
     fleet.corrupt(1, "charges", spoil)
     fleet.run()
     assert found(fleet) == expected(spark, job)
-    broken = {
-        (each.replica, each.stage)
-        for each in fleet.verifiers.verifier.findings
-        if each.kind is Kind.BROKEN_DATA
-    }
-    assert broken == {(2, "sums"), (3, "sums")}
+    assert named(fleet, Kind.BROKEN_DATA) == {(2, "sums"), (3, "sums")}

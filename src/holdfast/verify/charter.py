@@ -8,8 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
-
 from holdfast.errors import InvalidArgumentError
 from holdfast.protocol.verification import (
     COORDINATOR,
@@ -19,6 +17,7 @@ from holdfast.protocol.verification import (
     Rules,
     Verifier,
 )
+from holdfast.verify.papers import read_paper, write_paper
 from holdfast.verify.signing import KEY_SIZE
 
 __all__ = ["Charter"]
@@ -58,15 +57,8 @@ class Charter:
         return Verifier(self.job, self.plan, self.quorum, self.rules)
 
     def write(self, path: Path) -> None:
-        path.write_bytes(msgspec.json.format(msgspec.json.encode(self)))
+        write_paper(path, self)
 
     @classmethod
     def read(cls, path: Path) -> Charter:
-        try:
-            return msgspec.json.decode(path.read_bytes(), type=cls)
-        except OSError as error:
-            raise InvalidArgumentError(
-                f"{path}: {error.strerror}; name the charter of a job"
-            ) from error
-        except msgspec.MsgspecError as error:
-            raise InvalidArgumentError(f"{path}: {error}; this is no charter of a job") from error
+        return read_paper(path, cls, "name the charter of a job", "this is no charter of a job")

@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import msgspec
-
-from holdfast.errors import InvalidArgumentError
 from holdfast.protocol.verification import Mode
+from holdfast.verify.papers import read_paper, write_paper
 from holdfast.verify.source_files import SourceFile
 from holdfast.wire.security import Security
 
@@ -47,17 +45,10 @@ class Orders:
     def write(self, path: Path) -> None:
         """It holds secrets: nobody else can read it."""
         path.touch(mode=0o600, exist_ok=False)
-        path.write_bytes(msgspec.json.format(msgspec.json.encode(self)))
+        write_paper(path, self)
 
     @classmethod
     def read(cls, path: Path) -> Orders:
-        try:
-            return msgspec.json.decode(path.read_bytes(), type=cls)
-        except OSError as error:
-            raise InvalidArgumentError(
-                f"{path}: {error.strerror}; name the orders of a replica"
-            ) from error
-        except msgspec.MsgspecError as error:
-            raise InvalidArgumentError(
-                f"{path}: {error}; these are no orders of a replica"
-            ) from error
+        return read_paper(
+            path, cls, "name the orders of a replica", "these are no orders of a replica"
+        )
