@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import shutil
 import signal
-import socket
 import sys
 import time
 from collections import defaultdict
@@ -22,6 +21,7 @@ from typing import Any, Self
 
 import pyarrow as pa
 
+from harness.ports import free_port
 from harness.processes import Family, spark_environment
 from holdfast.errors import HoldfastError
 from holdfast.parties.loop import Clock
@@ -50,12 +50,6 @@ def wait_for(what: str, condition: Callable[[], Any], seconds: float, every: flo
             raise AssertionError(f"waited {seconds:.0f} s for {what}")
         time.sleep(every)
     return found
-
-
-def free_port() -> int:
-    with socket.socket() as some:
-        some.bind(("127.0.0.1", 0))
-        return int(some.getsockname()[1])
 
 
 class Deployment:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from harness.deployment import free_port
+from harness.ports import free_port
 from harness.processes import Family, spark_environment, wait_until
 from holdfast.protocol.verification import Holder, JobState, Mode, Model, Rules
 from holdfast.verify import Job, load_job

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import socket
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
+from harness.ports import free_port
 from holdfast.protocol.verification import JobState, Kind, Standing, basis_of
 from holdfast.verify.client import Verifiers
 from holdfast.verify.messages import encode
@@ -24,14 +24,6 @@ from tests.verify.charters import (
 from tests.wire.parties import wait_for
 
 PLAN = charter().plan
-
-
-def free_addresses(count: int) -> list[str]:
-    with ExitStack() as stack:
-        probes = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        return [f"127.0.0.1:{probe.getsockname()[1]}" for probe in probes]
 
 
 def restart(verifier: VerifierProcess) -> None:
@@ -55,7 +47,7 @@ def speak(replica: int, addresses: list[str]) -> None:
 
 
 def test_all_come_to_the_same_end_whoever_is_killed_and_lies(tmp_path: Path) -> None:
-    addresses = free_addresses(3)
+    addresses = [f"127.0.0.1:{free_port()}" for _ in range(3)]
     with ExitStack() as stack:
         processes = []
         for number, address in enumerate(addresses):

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from harness.ports import free_port
 from holdfast.parties.reader import Told
 from holdfast.parties.replica import Replica
 from holdfast.parties.source import SourceParty
@@ -18,7 +19,6 @@ from holdfast.tail.reading import open_reader
 from holdfast.topology import Console, Push, Sink, Stage, Stream, Topology, Window
 from holdfast.tuples import Kind
 from tests.parties.fake_query import SIZE, STEP, Answer, Engine, right_answers
-from tests.sources.rig import free_port
 
 
 class Rig:

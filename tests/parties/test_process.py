@@ -16,13 +16,14 @@ from urllib.request import urlopen
 import pyarrow as pa
 import pytest
 
+from harness.ports import free_port
 from holdfast.errors import InvalidArgumentError
 from holdfast.parties.process import SUPERVISOR, PartyEndedError, read_routes, run_party
 from holdfast.parties.source import SourceParty
 from holdfast.topology import Push, Topology
 from holdfast.wire import LogClient, RefusedError, WireError
 from tests.sources.processes import save
-from tests.sources.rig import alone, final_rows, free_port, party_of, wait_for
+from tests.sources.rig import alone, final_rows, party_of, wait_for
 
 ROWS = pa.table({"n": pa.array(range(10), pa.int64())})
 

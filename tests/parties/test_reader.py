@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
+from harness.ports import free_port
 from holdfast.errors import StoreUnavailableError
 from holdfast.parties.reader import Reader, Told
 from holdfast.tuples import Kind
 from tests.sources.publisher import Publisher
-from tests.sources.rig import free_port, wait_for
+from tests.sources.rig import wait_for
 from tests.wire.parties import threads
 
 Said = tuple[Kind, int, list[float] | None]

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from harness.ports import free_port
 from holdfast.errors import InvalidArgumentError
 from holdfast.parties.readmission import readmit
 from holdfast.topology import Console, Push, Sink, Stage, Stream, Topology
 from holdfast.wire import UnreachableError
-from tests.sources.rig import free_port
 
 
 def topology(policy: str) -> Topology:

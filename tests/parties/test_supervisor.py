@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.ports import free_port
 from holdfast.errors import InvalidArgumentError
 from holdfast.parties import supervisor as supervisor_module
 from holdfast.parties.supervisor import PAUSES, WELL, Keeper, Supervisor
@@ -23,7 +24,7 @@ from holdfast.topology import (
     Stream,
     Topology,
 )
-from tests.sources.rig import SCHEMA, free_port, party_of, wait_for
+from tests.sources.rig import SCHEMA, party_of, wait_for
 
 GOES_ON = "import time; print('here', flush=True); time.sleep(300)"
 ENDS = "import sys; print('gone', flush=True); sys.exit(3)"

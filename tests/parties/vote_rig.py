@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from harness.lies import tell_lies
+from harness.ports import free_port
 from holdfast.parties.reader import Told
 from holdfast.parties.replica import Replica
 from holdfast.parties.source import SourceParty
@@ -18,7 +19,7 @@ from holdfast.topology import Console, Push, Sink, Stage, Stream, Topology, Wind
 from holdfast.tuples import Kind
 from tests.parties.fake_query import STEP, Answer, Engine, right_answers
 from tests.parties.replica_rig import end_of, final_answers
-from tests.sources.rig import free_port, wait_for
+from tests.sources.rig import wait_for
 
 
 class VoteRig:

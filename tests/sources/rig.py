@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from harness.ports import free_port
 from holdfast.parties.driver import Driver
 from holdfast.parties.reader import Reader
 from holdfast.parties.source import FullError, SourceParty
@@ -25,7 +25,6 @@ __all__ = [
     "Taker",
     "alone",
     "final_rows",
-    "free_port",
     "party_of",
     "reading",
     "running",
@@ -33,12 +32,6 @@ __all__ = [
 ]
 
 SCHEMA = {"sensor": "string", "value": "double"}
-
-
-def free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])
 
 
 def alone(

@@ -17,12 +17,13 @@ from hypothesis import strategies as st
 from paho.mqtt.client import Client
 from paho.mqtt.enums import CallbackAPIVersion
 
+from harness.ports import free_port
 from holdfast.errors import InvalidArgumentError
 from holdfast.sources import open_source
 from holdfast.sources.mqtt import rows_of
 from holdfast.topology import Mqtt, Topology
 from tests.sources.brokers import broker
-from tests.sources.rig import Taker, alone, free_port, running, wait_for
+from tests.sources.rig import Taker, alone, running, wait_for
 
 SCHEMA = pa.schema([("n", pa.int64()), ("at", pa.timestamp("us", "UTC"))])
 

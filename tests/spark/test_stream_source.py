@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from harness.ports import free_port
 from holdfast.errors import InvalidArgumentError
 from holdfast.spark import stream_source
 from holdfast.spark.stream_source import HoldfastReader, HoldfastSource
@@ -17,7 +18,7 @@ from holdfast.topology import Push, Topology
 from holdfast.wire import RefusedError
 from tests.sources.processes import save
 from tests.sources.publisher import Publisher
-from tests.sources.rig import alone, free_port, party_of, wait_for
+from tests.sources.rig import alone, party_of, wait_for
 
 TIMED = Push(schema={"at": "timestamp", "n": "bigint", "tags": "array<string>"})
 
