@@ -15,7 +15,7 @@ from holdfast.parties.replica import Replica
 from holdfast.parties.tickets import LogTicket
 from holdfast.protocol.messages import Message, StateReply, StateRequest
 from holdfast.spark.stages.entries import Order
-from holdfast.spark.stages.gate_source import journal_ticket
+from holdfast.spark.stages.pieces import journal_ticket
 from holdfast.wire import Link, LogClient, RefusedError
 from tests.parties.fake_query import SIZE
 from tests.parties.replica_rig import Rig, answers_in, end_of, numbers

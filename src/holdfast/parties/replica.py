@@ -54,7 +54,7 @@ from holdfast.protocol.messages import Message, Send
 from holdfast.protocol.node import Node
 from holdfast.spark.stages.compile import compile_stage
 from holdfast.spark.stages.entries import Entry, Order, Piece
-from holdfast.spark.stages.gate_source import read_journal_ticket
+from holdfast.spark.stages.pieces import read_journal_ticket
 from holdfast.spark.stages.query import Result, StageQuery
 from holdfast.topology import Topology
 from holdfast.tuples import Row, Segment

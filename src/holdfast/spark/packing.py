@@ -5,9 +5,10 @@ Runs in `mapInArrow`, before the shuffle, without state. `processor` and `static
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
+from zlib import crc32
 
 import numpy as np
 import pyarrow as pa
@@ -79,12 +80,18 @@ def _blobs(plan: Plan, batch: pa.RecordBatch) -> pa.RecordBatch:
     )
 
 
-def pack_columns(plan: Plan, columns: dict[str, pa.Array]) -> Iterator[tuple[int, bytes]]:
-    """The shards of some rows, and a blob for each of them. Columns are named as in `pack`."""
+def pack_columns(
+    plan: Plan, columns: dict[str, pa.Array], labels: Sequence[int] | None = None
+) -> Iterator[tuple[int, bytes]]:
+    """The shards of some rows, and a blob for each of them. Columns are named as in `pack`; without
+    one of shards, their labels, over which keys are then spread."""
     times = columns["t"].cast(pa.int64()).to_numpy(zero_copy_only=False)
     key_columns = [columns[f"k{i}"] for i in range(len(plan.keys.fields))]
     codes, distinct = plan.keys.encode(key_columns, len(times))
-    shards, shard = _positions(columns["s"].to_numpy(zero_copy_only=False))
+    if labels is None:
+        shards, shard = _positions(columns["s"].to_numpy(zero_copy_only=False))
+    else:
+        shards, shard = _positions(_spread(distinct, labels)[codes])
     panes = plan.panes.of_each(times)
     order, starts = _group(shard, len(shards), panes, codes, len(distinct))
     counts = np.diff(starts, append=len(times))
@@ -114,6 +121,12 @@ def pack_columns(plan: Plan, columns: dict[str, pa.Array]) -> Iterator[tuple[int
             rows = _as_stream(columns["r"].take(pa.array(which)))
         partials = (keys, panes[here], slots, counts[here], own)
         yield label, _CODEC.encode((partials, rows))
+
+
+def _spread(keys: Sequence[Any], labels: Sequence[int]) -> Any:
+    """The label of the shard that each key belongs to. Equal keys look equal."""
+    places = [crc32(repr(key).encode()) % len(labels) for key in keys]
+    return np.array(labels)[places]
 
 
 def _positions(labels: Any) -> tuple[Any, Any]:

@@ -6,13 +6,25 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from holdfast.spark.stages.compile import TIME
 from holdfast.spark.stages.entries import Order
-from holdfast.spark.stages.rows import AT, AT_ARROW, BODY, HIDDEN, ROWS, at_rows, gate_schema
+from holdfast.spark.stages.rows import (
+    BODY,
+    ENTRY,
+    HIDDEN,
+    Places,
+    gate_schema,
+    order_columns,
+    row_columns,
+)
+from holdfast.spark.stages.rows import (
+    BUCKET as BUCKET_OF,
+)
 from holdfast.tuples import STIME
 
 START = datetime(2024, 1, 1, tzinfo=UTC)
@@ -37,13 +49,9 @@ def gate_table(columns: StructType, chunks: list[list[dict[str, Any]]]) -> pa.Ta
     for bucket, rows in enumerate(chunks):
         table = chunk_table(columns, rows)
         given = dict(zip(table.column_names, table.columns, strict=True))
-        given |= {AT: at_rows(1, 0, bucket, len(rows)), BODY: pa.nulls(len(rows), pa.binary())}
+        given |= row_columns(1, 0, bucket, len(rows))
         parts.append(pa.table([given[name] for name in schema.names], schema=schema))
-    at = [
-        {"entry": 1, "order": int(Order.WORK), "shard": shard, "bucket": 7, "place": 0}
-        for shard in (0, 1)
-    ]
-    orders = {AT: pa.array(at, AT_ARROW), BODY: pa.array([b"body"] * 2, pa.binary())}
+    orders = order_columns(1, int(Order.WORK), 7, False, dict.fromkeys((0, 1), b"body"))
     columns_of_orders = [orders.get(f.name, pa.nulls(2, f.type)) for f in schema]
     return pa.concat_tables([*parts, pa.table(columns_of_orders, schema=schema)])
 
@@ -56,17 +64,10 @@ def gate_frame(spark: SparkSession, ddl: str, rows: list[dict[str, Any]]) -> Dat
 
 def rows_of(df: DataFrame) -> list[dict[str, Any]]:
     """The data, without its time, after a look at whether the orders are as they were."""
-    table = df.toArrow().to_pylist()
-    orders = [row for row in table if row[AT]["order"] != ROWS]
-    assert [(row[AT]["shard"], row[AT]["bucket"], row[BODY]) for row in orders] == [
-        (0, 7, b"body"),
-        (1, 7, b"body"),
-    ]
-    for row in orders:
-        assert all(value is None for name, value in row.items() if name not in HIDDEN)
-    hidden = (*HIDDEN, STIME)
-    return [
-        {name: value for name, value in row.items() if name not in hidden}
-        for row in table
-        if row[AT]["order"] == ROWS
-    ]
+    table = df.toArrow()
+    orders = table.filter(pc.less(table[ENTRY], 0))
+    assert Places(orders).low.tolist() == [0, 1]
+    assert orders.select([BUCKET_OF, BODY]).to_pylist() == [{BUCKET_OF: 7, BODY: b"body"}] * 2
+    own = [name for name in table.column_names if name not in (*HIDDEN, STIME)]
+    assert all(set(row.values()) <= {None} for row in orders.select(own).to_pylist())
+    return table.filter(pc.greater(table[ENTRY], 0)).select(own).to_pylist()

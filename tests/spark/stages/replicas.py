@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 
 from holdfast.spark.stages.compile import compile_stage
 from holdfast.spark.stages.entries import Entry
-from holdfast.spark.stages.gate_source import read_journal_ticket
 from holdfast.spark.stages.journal import Journal
+from holdfast.spark.stages.pieces import read_journal_ticket
 from holdfast.spark.stages.query import StageQuery
 from holdfast.spark.stages.results import Result
 from holdfast.topology import Topology

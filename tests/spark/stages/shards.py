@@ -33,7 +33,7 @@ from holdfast.spark.stages.packing import (
 )
 from holdfast.spark.stages.processor import StageProcessor
 from holdfast.spark.stages.results import Result, results_in
-from holdfast.spark.stages.rows import AT, AT_ARROW, BODY, at_rows, gate_schema
+from holdfast.spark.stages.rows import gate_schema, order_columns, row_columns
 from holdfast.spark.stages.states import split_state
 from holdfast.spark.stages.tasks import WindowTask
 from holdfast.tuples import STIME
@@ -92,24 +92,17 @@ class Shards:
     def _rows(self, entry: Entry) -> Iterator[pa.RecordBatch]:
         for piece in entry.pieces:
             table = self._kind.to_batch(piece.input, piece.chunk.table())
-            at = at_rows(entry.number, piece.input, piece.bucket, len(table))
-            table = table.add_column(0, AT, at)
+            hidden = row_columns(entry.number, piece.input, piece.bucket, len(table))
+            for name, column in hidden.items():
+                table = table.append_column(name, column)
             yield from table.to_batches(max_chunksize=7)
 
     def _orders(self, entry: Entry) -> Iterator[pa.RecordBatch]:
         states = split_state(entry.state)
-        at = [
-            {
-                "entry": entry.number,
-                "order": int(entry.order),
-                "shard": label,
-                "bucket": entry.end,
-                "place": int(entry.tentative),
-            }
-            for label in LABELS
-        ]
-        bodies = [states.get(label) for label in LABELS]
-        yield pa.record_batch({AT: pa.array(at, AT_ARROW), BODY: pa.array(bodies, pa.binary())})
+        bodies = {label: states.get(label) for label in LABELS}
+        yield pa.record_batch(
+            order_columns(entry.number, int(entry.order), entry.end, entry.tentative, bodies)
+        )
 
 
 def _labels(keys: Sequence[pa.ChunkedArray], rows: int) -> pa.Array:

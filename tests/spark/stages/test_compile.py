@@ -133,7 +133,7 @@ def test_joins_that_do_not_fit(spark):
     assert "two columns c_v" in refused(spark, stages, "taken", **schemas)
 
 
-@pytest.mark.parametrize("name", ["_at", "_BODY", "stime"])
+@pytest.mark.parametrize("name", ["_place", "_BODY", "stime"])
 def test_names_that_are_taken(name):
     with pytest.raises(InvalidArgumentError, match=f"here: {name} is a name that Holdfast needs"):
         check_columns("here", StructType.fromDDL(f"`{name}` int").fields)

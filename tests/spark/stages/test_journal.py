@@ -8,8 +8,8 @@ import pytest
 
 from holdfast.errors import StoreCorruptError
 from holdfast.spark.stages.entries import Entry, Order, Piece
-from holdfast.spark.stages.gate_source import journal_ticket, read_journal_ticket
 from holdfast.spark.stages.journal import Journal
+from holdfast.spark.stages.pieces import journal_ticket, read_journal_ticket
 from holdfast.spark.stages.states import join_states, split_state
 from holdfast.wire.chunks import Chunk
 

@@ -4,12 +4,11 @@ from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 
 from holdfast.spark.stages.entries import Order
-from holdfast.spark.stages.results import PLACES, results_in
-from holdfast.spark.stages.rows import AT, AT_ARROW, BODY, ROWS
+from holdfast.spark.stages.results import results_in
+from holdfast.spark.stages.rows import BODY, BUCKET, ENTRY, PLACE, order_columns, row_columns
 from holdfast.spark.stages.states import split_state
 from holdfast.wire.chunks import Chunk
 
@@ -18,21 +17,25 @@ SCHEMA = pa.schema(
     [pa.field("stime", pa.timestamp("us", "UTC"), nullable=False), ("name", pa.string())]
 )
 GIVEN = pa.schema(
-    [(AT, AT_ARROW), (BODY, pa.binary()), *((field.name, field.type) for field in SCHEMA)]
+    [
+        *((name, pa.int64()) for name in (ENTRY, BUCKET, PLACE)),
+        (BODY, pa.binary()),
+        *((field.name, field.type) for field in SCHEMA),
+    ]
 )
 
 
 def _row(entry: int, stime: int, which: int, place: int) -> dict[str, object]:
-    at = {"entry": entry, "order": ROWS, "shard": -1, "input": which, "bucket": stime // SIZE}
+    hidden = row_columns(entry, which, stime // SIZE, place + 1)
     name = f"{entry} {stime} {which} {place}"
-    return {AT: at | {"place": place}, BODY: None, "stime": stime, "name": name}
+    return {n: each[-1].as_py() for n, each in hidden.items()} | {"stime": stime, "name": name}
 
 
 def _order(
     entry: int, order: Order, shard: int = 0, body: bytes | None = None
 ) -> dict[str, object]:
-    at = {"entry": entry, "order": int(order), "shard": shard, "bucket": 0, "place": 0}
-    return {AT: at, BODY: body, "stime": None, "name": None}
+    hidden = order_columns(entry, int(order), 0, False, {shard: body})
+    return {n: each[0].as_py() for n, each in hidden.items()} | {"stime": None, "name": None}
 
 
 def _table(rows: list[dict[str, object]], pieces: int = 1) -> pa.Table:
@@ -76,17 +79,14 @@ def test_rows_that_come_in_order_give_the_same_chunks_as_rows_that_do_not() -> N
     assert [bucket for bucket, _ in straight.chunks] == [0, 1, 2, 3, 4]
 
 
-def test_where_rows_come_from_may_be_in_columns_of_its_own() -> None:
+def test_columns_that_only_states_need_may_be_missing() -> None:
     rows = [_row(1, 10 * place, place % 2, place) for place in range(50)]
     table = _table([*rows, _order(1, Order.WORK), _order(2, Order.COPY, 5, b"state")])
-    at = table[AT].combine_chunks()
-    places = {name: at.field(name) for name in PLACES}
-    places["input"] = pc.coalesce(places["input"], at.field("shard"))
-    flat = pa.table([*places.values(), *table.columns[1:]], [*PLACES, *table.column_names[1:]])
+    flat = table.drop_columns([BUCKET])
     assert list(results_in(flat, SCHEMA, SIZE)) == list(results_in(table, SCHEMA, SIZE))
     [work, copy] = results_in(flat.drop_columns([BODY]), SCHEMA, SIZE)
     assert len(work.chunks) == 5
-    assert split_state(copy.state) == {}
+    assert copy.state == b""
 
 
 def test_entries_without_rows_give_results_too() -> None:

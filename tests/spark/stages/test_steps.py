@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType
 from holdfast.errors import InvalidArgumentError
 from holdfast.spark.stages import functions
 from holdfast.spark.stages.compile import TIME
-from holdfast.spark.stages.rows import AT, ROWS, gate_schema
+from holdfast.spark.stages.rows import ENTRY, PLACE, gate_schema
 from holdfast.spark.stages.steps import apply_step, schema_of
 from holdfast.topology import Function, Select, Sql, Where
 from holdfast.tuples import STIME
@@ -134,7 +134,7 @@ def test_names_with_dots_backticks_and_those_used_inside(spark):
         ("(SELECT 1)", "asks for other data.*join with a stream"),
         ("exists(SELECT 1)", "asks for other data"),
         ("n IN (SELECT 1)", "asks for other data"),
-        ("_at.entry", r"_at.*over the columns stime, k, v, n, a$"),
+        ("_entry", r"_entry.*over the columns stime, k, v, n, a$"),
         ("struct(*)", r"a \* within an expression; name the columns"),
         ("no_column + 1", "no_column.*over the columns stime, k, v, n, a$"),
         ("no_function(1)", "no_function"),
@@ -142,7 +142,7 @@ def test_names_with_dots_backticks_and_those_used_inside(spark):
         ("map(k, v)", r"is map<string,double>, which no stream can carry; cast it"),
         ("NULL", "is void, which no stream can carry"),
         ("INTERVAL '1' YEAR", "is interval year, which no stream can carry"),
-        ("n AS _AT", "_AT is a name that Holdfast needs itself"),
+        ("n AS _PLACE", "_PLACE is a name that Holdfast needs itself"),
         ("stime", "stime is a name that Holdfast needs itself"),
     ],
 )
@@ -254,8 +254,8 @@ def run(folder, name, chunks, batch=None, schema=SCHEMA):
     arrow = gate_schema(StructType([TIME, *columns.fields]))
     made = functions._run(name, str(folder), "stages.s.steps[2]", arrow, iter(batches))
     rows = pa.Table.from_batches(made).to_pylist()
-    assert sum(row[AT]["order"] != ROWS for row in rows) == 2
-    return [row for row in rows if row[AT]["order"] == ROWS]
+    assert sum(row[ENTRY] < 0 for row in rows) == 2
+    return [row for row in rows if row[ENTRY] > 0]
 
 
 def test_a_function_in_spark(plain, folder):
@@ -304,7 +304,7 @@ def test_a_function_sees_whole_chunks_however_spark_cuts_them(folder):
 
 def test_rows_made_of_one_follow_it_and_have_its_time(folder):
     found = run(folder, "cleaning_functions:twice", [ROWS_IN])
-    assert [row[AT]["place"] for row in found] == list(range(8))
+    assert [row[PLACE] for row in found] == list(range(8))
     assert found[0][STIME] == found[1][STIME] < found[2][STIME]
 
 

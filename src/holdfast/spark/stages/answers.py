@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from holdfast.spark.stages.rows import AT, AT_ARROW, BODY, ROWS, at_rows
+from holdfast.spark.stages.rows import ROWS, order_columns, row_columns
 from holdfast.tuples import STIME
 
 __all__ = ["ToRows", "join_rows", "open_answers", "window_rows"]
@@ -32,8 +32,7 @@ def open_answers(
                 continue
             rows = to_rows(pa.ipc.open_stream(answer["blob"]).read_all())
             buckets = rows[STIME].cast(pa.int64()).to_numpy() // size
-            at = at_rows(answer["entry"], answer["shard"], buckets, len(rows))
-            given = {AT: at, BODY: pa.nulls(len(rows), pa.binary())}
+            given = row_columns(answer["entry"], answer["shard"], buckets, len(rows))
             columns = [
                 given[field.name] if field.name in given else rows[field.name] for field in schema
             ]
@@ -41,8 +40,13 @@ def open_answers(
 
 
 def _order(schema: pa.Schema, answer: Mapping[str, Any]) -> pa.RecordBatch:
-    at = {name: answer[name] for name in ("entry", "order", "shard", "bucket", "place")}
-    given = {AT: pa.array([at], AT_ARROW), BODY: pa.array([answer["blob"]], pa.binary())}
+    given = order_columns(
+        answer["entry"],
+        answer["order"],
+        answer["bucket"],
+        bool(answer["place"]),
+        {answer["shard"]: answer["blob"]},
+    )
     columns = [given.get(field.name, pa.nulls(1, field.type)) for field in schema]
     return pa.record_batch(columns, schema=schema)
 

@@ -28,12 +28,13 @@ from holdfast.spark.stages.columns import as_nullable, check_columns
 from holdfast.spark.stages.join_task import JoinPlan, JoinTask
 from holdfast.spark.stages.packing import (
     PackChunk,
+    WindowPacking,
     pack_join_rows,
     pack_stage,
     pack_window_rows,
 )
 from holdfast.spark.stages.processor import ANSWERS, PACKED, StageProcessor
-from holdfast.spark.stages.rows import AT, HIDDEN, ROWS, gate_schema
+from holdfast.spark.stages.rows import HIDDEN, gate_schema, is_row, shard_of_order
 from holdfast.spark.stages.steps import apply_step, schema_of
 from holdfast.spark.stages.tasks import Task, WindowTask
 from holdfast.topology import Join, Stage, Topology, Window
@@ -59,6 +60,8 @@ class Compiled:
     published: StructType
     """What its stream looks like."""
     stateful: bool
+    pack: PackChunk | None
+    """How the gate packs rows for a window that no other step comes before."""
     build: Callable[[DataFrame], DataFrame]
     """Puts the steps behind the gate source."""
     open: Callable[[pa.Table], pa.Table]
@@ -116,6 +119,7 @@ def _compile(
         columns,
         _stream(result.schema.fields[len(HIDDEN) + 1 :]),
         walk.stateful,
+        walk.pack,
         lambda df: _Walk(topology, name, stage, inputs).through(df),
         partial(_opened, walk.closed),
     )
@@ -169,6 +173,7 @@ class _Walk:
         self._stage = stage
         self._inputs = inputs
         self.stateful = False
+        self.pack: PackChunk | None = None
         self.closed: _Closed | None = None
         """What the last step gives, if it is one with state."""
 
@@ -179,7 +184,7 @@ class _Walk:
             if isinstance(step, Join):
                 df = self._join(df, step, f"{place}.join")
             elif isinstance(step, Window):
-                df = self._window(df, step, f"{place}.window")
+                df = self._window(df, step, f"{place}.window", is_first=at == 0)
             else:
                 df = apply_step(df, step, place, str(self._topology.home))
         return df
@@ -190,8 +195,8 @@ class _Walk:
             return df
         return df.mapInArrow(closed.open, closed.schema)
 
-    def _window(self, df: DataFrame, step: Window, place: str) -> DataFrame:
-        own = StructType([field for field in df.schema.fields if field.name not in HIDDEN])
+    def _window(self, df: DataFrame, step: Window, place: str, *, is_first: bool) -> DataFrame:
+        own = self._inputs[0] if is_first else StructType(df.drop(*HIDDEN).schema.fields)
         slide = step.size if step.slide is None else step.slide
         try:
             plan = Plan(
@@ -208,20 +213,20 @@ class _Walk:
             plan.make_window()
         except InvalidArgumentError as error:
             raise InvalidArgumentError(f"{place}: {error}") from None
+        answers = plan.carried_schema
+        check_columns(place, answers.fields)
+        task, to_rows = partial(WindowTask, plan), partial(window_rows, tuple(plan.keys.names))
+        if is_first:
+            self.pack = WindowPacking(plan, tuple(shard_labels(plan.shards)))
+            return self._stateful(df, task, answers.fields, to_rows)
         columns = [
             column_named(STIME).alias("t"),
             *(column.alias(f"k{i}") for i, column in enumerate(plan.keys.to_carried())),
             *(column_named(source).alias(f"v{i}") for i, source in enumerate(plan.sources)),
         ]
-        answers = plan.carried_schema
-        check_columns(place, answers.fields)
-        return self._stateful(
-            df.select(*HIDDEN, self._shard(plan.keys.columns()), *columns),
-            partial(pack_window_rows, plan),
-            partial(WindowTask, plan),
-            answers.fields,
-            partial(window_rows, tuple(plan.keys.names)),
-        )
+        rows = df.select(*HIDDEN, self._shard(plan.keys.columns()), *columns)
+        packed = _packed(rows, partial(pack_window_rows, plan))
+        return self._stateful(packed, task, answers.fields, to_rows)
 
     def _join(self, df: DataFrame, step: Join, place: str) -> DataFrame:
         keys = self._join_keys(step, place)
@@ -248,13 +253,8 @@ class _Walk:
         either = [
             F.coalesce(*(column_named(f"in{at}_{key}") for at in (0, 1))) for key in keys.names
         ]
-        return self._stateful(
-            df.select("*", self._shard(either)),
-            partial(pack_join_rows, plan),
-            partial(JoinTask, plan),
-            fields,
-            join_rows,
-        )
+        packed = _packed(df.select("*", self._shard(either)), partial(pack_join_rows, plan))
+        return self._stateful(packed, partial(JoinTask, plan), fields, join_rows)
 
     def _join_keys(self, step: Join, place: str) -> Keys:
         try:
@@ -273,13 +273,11 @@ class _Walk:
     def _shard(self, keys: Sequence[Column]) -> Column:
         labels = shard_labels(self._stage.shards)
         of_row = shard_column(list(keys), labels)
-        is_row = F.col(f"{AT}.order") == ROWS
-        return F.when(is_row, of_row).otherwise(F.col(f"{AT}.shard")).alias("s")
+        return F.when(is_row(), of_row).otherwise(shard_of_order()).alias("s")
 
     def _stateful(
         self,
-        rows: DataFrame,
-        pack_chunk: PackChunk,
+        packed: DataFrame,
         make_task: Callable[[Any, Any], Task],
         answers: Sequence[StructField],
         to_rows: ToRows,
@@ -287,15 +285,15 @@ class _Walk:
         schema = gate_schema(StructType([TIME, *answers]))
         self.stateful = True
         self.closed = _Closed(schema, int(self._topology.bucket), to_rows)
-        if not rows.isStreaming:
-            return rows.sparkSession.createDataFrame([], schema)
-        return (
-            rows.mapInArrow(partial(pack_stage, pack_chunk), PACKED)
-            .groupBy("shard")
-            .transformWithState(
-                statefulProcessor=StageProcessor(make_task),
-                outputStructType=ANSWERS,
-                outputMode="Update",
-                timeMode="None",
-            )
+        if not packed.isStreaming:
+            return packed.sparkSession.createDataFrame([], schema)
+        return packed.groupBy("shard").transformWithState(
+            statefulProcessor=StageProcessor(make_task),
+            outputStructType=ANSWERS,
+            outputMode="Update",
+            timeMode="None",
         )
+
+
+def _packed(rows: DataFrame, pack_chunk: PackChunk) -> DataFrame:
+    return rows.mapInArrow(partial(pack_stage, pack_chunk), PACKED)

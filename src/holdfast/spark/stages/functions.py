@@ -20,7 +20,16 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from holdfast.errors import InvalidArgumentError
-from holdfast.spark.stages.rows import AT, BODY, HIDDEN, each_chunk, gate_schema, is_data
+from holdfast.spark.stages.rows import (
+    BUCKET,
+    ENTRY,
+    HIDDEN,
+    Places,
+    each_chunk,
+    gate_schema,
+    is_data,
+    row_columns,
+)
 from holdfast.tuples import STIME
 
 __all__ = ["call_function", "load_function"]
@@ -98,15 +107,10 @@ def _made(
     source = _sources(answer, len(rows), place)
     order = np.argsort(source, kind="stable")
     answer, source = answer.iloc[order], pa.array(source[order], pa.int64())
-    at = rows[AT].take(source)
-    fields = {field.name: at.field(field.name) for field in at.type}
+    entry, bucket, which = (int(rows[ENTRY][0]), int(rows[BUCKET][0]), int(Places(rows).which[0]))
     # By the rows they came from, so in an order that does not contradict theirs.
-    fields["place"] = pa.array(np.arange(len(answer)))
-    columns = {
-        AT: pa.StructArray.from_arrays(list(fields.values()), fields=list(at.type)),
-        BODY: pa.nulls(len(answer), pa.binary()),
-        STIME: rows[STIME].take(source),
-    }
+    columns = row_columns(entry, which, bucket, len(answer))
+    columns[STIME] = rows[STIME].take(source)
     for field in schema:
         if field.name not in columns:
             columns[field.name] = _column(answer, field, place)

@@ -1,8 +1,8 @@
 """The gate as a streaming source of Spark: what the replica has decided, entry by entry.
 
 Spark asks how far the journal goes, in a Python process of the driver; its executors get the rows
-from the replica's own server and check that they are those that were decided upon. The same offsets
-always give the same rows.
+that were decided upon. The same offsets always give the same rows. If a window is all that comes
+next, rows are packed for it at once and never go through Spark themselves.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from holdfast.errors import StoreCorruptError
-from holdfast.spark.stages.entries import Entry
+from holdfast.spark.stages.entries import Entry, Piece
 from holdfast.spark.stages.journal import Journal
-from holdfast.spark.stages.rows import AT, AT_ARROW, BODY, at_rows
+from holdfast.spark.stages.packing import PackChunk, packed_orders, packed_rows
+from holdfast.spark.stages.pieces import PieceReader, Wanted
+from holdfast.spark.stages.processor import PACKED
+from holdfast.spark.stages.rows import order_columns, row_columns
 from holdfast.spark.stages.states import split_state
-from holdfast.wire.chunks import digest_of
-from holdfast.wire.client import LogClient
 from holdfast.wire.security import Security
 
-__all__ = ["GateOptions", "GateSource", "journal_ticket", "read_journal_ticket"]
+__all__ = ["GateOptions", "GateSource"]
 
 OPTIONS: Final = "gate.options"
 PATIENCE: Final = 0.2
@@ -36,18 +36,6 @@ PATIENCE: Final = 0.2
 BREATH: Final = 0.005
 PARTITION_ROWS: Final = 2**17
 """Rows for one task, about."""
-
-
-def journal_ticket(entry: int, piece: int) -> bytes:
-    return f"journal {entry} {piece}".encode()
-
-
-def read_journal_ticket(ticket: bytes) -> tuple[int, int] | None:
-    """The entry and the piece that a ticket asks for, None if it is no ticket for a journal."""
-    match ticket.split():
-        case [b"journal", entry, piece] if entry.isdigit() and piece.isdigit():
-            return int(entry[:18]), int(piece[:18])
-    return None
 
 
 @dataclass(frozen=True)
@@ -64,6 +52,8 @@ class GateOptions:
     address: tuple[str, int]
     """Of the replica's server."""
     security: Security | None
+    pack: PackChunk | None
+    """If rows are to be packed for the state of the stage where they are read."""
 
     def save(self, folder: Path) -> None:
         path = folder / OPTIONS
@@ -75,16 +65,6 @@ class GateOptions:
         options = pickle.loads((folder / OPTIONS).read_bytes())
         assert isinstance(options, GateOptions)
         return options
-
-
-@dataclass(frozen=True)
-class _Fetch:
-    entry: int
-    piece: int
-    input: int
-    bucket: int
-    rows: int
-    digest: bytes
 
 
 @dataclass(frozen=True)
@@ -100,7 +80,7 @@ class _Order:
 class _Batch:
     """What one task reads."""
 
-    rows: tuple[_Fetch, ...]
+    rows: tuple[Wanted, ...]
     orders: tuple[_Order, ...]
 
 
@@ -109,8 +89,9 @@ class GateSource(DataSource):
     def name(cls) -> str:
         return "holdfast-gate"
 
-    def schema(self) -> StructType:
-        return GateOptions.load(self._folder).schema
+    def schema(self) -> StructType | str:
+        gate = GateOptions.load(self._folder)
+        return gate.schema if gate.pack is None else PACKED
 
     def streamReader(self, schema: StructType) -> GateReader:  # noqa: N802
         return GateReader(self._folder)
@@ -150,65 +131,62 @@ class GateReader(DataSourceStreamReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         task: _Batch = partition.value
-        if task.rows:
-            with LogClient(self.gate.address, self.gate.security) as client:
-                for wanted in task.rows:
-                    yield from self._rows(client, wanted)
+        with PieceReader(self.gate.address, self.gate.security) as reader:
+            for wanted in task.rows:
+                own = self._own(reader.read(wanted), wanted.piece.input)
+                yield from self._rows(wanted.entry, wanted.piece, own)
         if task.orders:
             yield self._orders(task.orders)
 
-    def _rows(self, client: LogClient, wanted: _Fetch) -> Iterator[pa.RecordBatch]:
-        table = client.fetch(journal_ticket(wanted.entry, wanted.piece))
-        if digest_of(table) != wanted.digest:
-            raise StoreCorruptError(
-                f"piece {wanted.piece} of journal entry {wanted.entry} is not what was decided "
-                "upon; start the replica with an empty folder"
-            )
-        at = at_rows(wanted.entry, wanted.input, wanted.bucket, wanted.rows)
-        names = (table.schema.names[0], *self.gate.columns[wanted.input])
-        given = dict(zip(names, table.columns, strict=True)) | {AT: at}
-        columns = [
-            given[field.name].cast(field.type)
-            if field.name in given
-            else pa.nulls(wanted.rows, field.type)
-            for field in self.arrow
-        ]
+    def _own(self, table: pa.Table, which: int) -> dict[str, pa.ChunkedArray]:
+        """The columns of the gate that rows of an input fill."""
+        names = (table.schema.names[0], *self.gate.columns[which])
+        return {
+            name: column.cast(self.arrow.field(name).type)
+            for name, column in zip(names, table.columns, strict=True)
+        }
+
+    def _rows(
+        self, entry: int, piece: Piece, own: dict[str, pa.ChunkedArray]
+    ) -> Iterator[pa.RecordBatch]:
+        rows = piece.chunk.rows
+        if self.gate.pack is not None:
+            blobs = self.gate.pack(pa.table(own), piece.input)
+            yield packed_rows(entry, piece.input, piece.bucket, blobs)
+            return
+        given = own | row_columns(entry, piece.input, piece.bucket, rows)
+        columns = [given.get(field.name, pa.nulls(rows, field.type)) for field in self.arrow]
         yield from pa.table(columns, schema=self.arrow).to_batches(max_chunksize=PARTITION_ROWS)
 
     def _orders(self, orders: Sequence[_Order]) -> pa.RecordBatch:
-        at, bodies = [], []
+        batches = []
         for each in orders:
             states = split_state(each.state)
-            for shard in self.gate.shards:
-                at.append(
-                    {
-                        "entry": each.entry,
-                        "order": each.order,
-                        "shard": shard,
-                        "bucket": each.end,
-                        "place": int(each.tentative),
-                    }
+            bodies = {shard: states.get(shard) for shard in self.gate.shards}
+            if self.gate.pack is not None:
+                batches.append(
+                    packed_orders(each.entry, each.order, each.end, each.tentative, bodies)
                 )
-                bodies.append(states.get(shard))
-        given = {AT: pa.array(at, AT_ARROW), BODY: pa.array(bodies, pa.binary())}
-        columns = [given.get(field.name, pa.nulls(len(at), field.type)) for field in self.arrow]
-        return pa.record_batch(columns, schema=self.arrow)
+                continue
+            given = order_columns(each.entry, each.order, each.end, each.tentative, bodies)
+            columns = [
+                given.get(field.name, pa.nulls(len(bodies), field.type)) for field in self.arrow
+            ]
+            batches.append(pa.record_batch(columns, schema=self.arrow))
+        return pa.concat_batches(batches)
 
 
 def _plan(entries: Sequence[Entry]) -> list[_Batch]:
     """The tasks of a batch: whole pieces, a good many rows for each; orders go with the last."""
-    tasks: list[list[_Fetch]] = [[]]
+    tasks: list[list[Wanted]] = [[]]
     rows = 0
     for entry in entries:
         for at, piece in enumerate(entry.pieces):
-            chunk = piece.chunk
-            if rows and rows + chunk.rows > PARTITION_ROWS:
+            if rows and rows + piece.chunk.rows > PARTITION_ROWS:
                 tasks.append([])
                 rows = 0
-            rows += chunk.rows
-            tasks[-1].append(
-                _Fetch(entry.number, at, piece.input, piece.bucket, chunk.rows, chunk.digest)
-            )
+            rows += piece.chunk.rows
+            tasks[-1].append(Wanted(entry.number, at, piece))
     orders = tuple(
         _Order(each.number, int(each.order), each.end, each.tentative, each.state)
         for each in entries

@@ -1,12 +1,14 @@
 """Rows and orders on their way to the state of a stage: packed by shard, chunk by chunk.
 
-Runs in `mapInArrow` behind the gate source and the stateless steps, which keep the order of rows. A
-blob holds rows of one chunk only, so what is merged does not depend on how Spark divides its work.
+Runs in `mapInArrow` behind the gate source and the stateless steps, which keep the order of rows;
+in the gate source itself if there is no such step before a window. A blob holds rows of one chunk
+only, so what is merged does not depend on how Spark divides its work.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -17,12 +19,20 @@ from holdfast.spark.answers import to_stream
 from holdfast.spark.packing import pack_columns
 from holdfast.spark.plan import Plan
 from holdfast.spark.stages.join_task import JoinPlan
-from holdfast.spark.stages.rows import AT, BODY, ROWS, each_chunk, is_data
+from holdfast.spark.stages.rows import BODY, BUCKET, ROWS, Places, each_chunk
 from holdfast.tuples import STIME
 
-__all__ = ["PackChunk", "pack_join_rows", "pack_stage", "pack_window_rows"]
+__all__ = [
+    "PackChunk",
+    "WindowPacking",
+    "pack_join_rows",
+    "pack_stage",
+    "pack_window_rows",
+    "packed_orders",
+    "packed_rows",
+]
 
-PackChunk = Callable[[pa.RecordBatch, int], Iterator[tuple[int, bytes]]]
+PackChunk = Callable[[Any, int], Iterator[tuple[int, bytes]]]
 """Rows of one chunk and the number of its input: a blob for each shard they belong to."""
 
 SCHEMA: Final = pa.schema(
@@ -43,22 +53,50 @@ def pack_stage(
 ) -> Iterator[pa.RecordBatch]:
     """Pack the rows of a partition and pass its orders on."""
     for chunk in each_chunk(batches):
-        packed = list(_packed(pack_chunk, chunk))
-        if packed:
-            columns = zip(*packed, strict=True)
-            arrays = [pa.array(c, f.type) for c, f in zip(columns, SCHEMA, strict=True)]
-            yield pa.record_batch(arrays, schema=SCHEMA)
+        places = Places(chunk)
+        entry, bucket = int(places.entries[0]), chunk[BUCKET][0].as_py()
+        if places.is_row[0]:
+            which = int(places.which[0])
+            yield packed_rows(entry, which, bucket, pack_chunk(chunk, which))
+        else:
+            order, tentative = int(places.orders[0]), bool(places.is_tentative[0])
+            bodies = dict(zip(places.low.tolist(), chunk[BODY].to_pylist(), strict=True))
+            yield packed_orders(entry, order, bucket, tentative, bodies)
 
 
-def _packed(pack_chunk: PackChunk, chunk: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
-    if is_data(chunk):
-        at = chunk[AT][0].as_py()
-        for shard, blob in pack_chunk(chunk, at["input"]):
-            yield shard, at["entry"], ROWS, at["input"], at["bucket"], 0, blob
-        return
-    for order in chunk.select([AT, BODY]).to_pylist():
-        at = order[AT]
-        yield at["shard"], at["entry"], at["order"], -1, at["bucket"], at["place"], order[BODY]
+def packed_rows(
+    entry: int, which: int, bucket: int, blobs: Iterable[tuple[int, bytes]]
+) -> pa.RecordBatch:
+    return _batch([(shard, entry, ROWS, which, bucket, 0, blob) for shard, blob in blobs])
+
+
+def packed_orders(
+    entry: int, order: int, end: int, tentative: bool, bodies: Mapping[int, bytes | None]
+) -> pa.RecordBatch:
+    place = int(tentative)
+    return _batch([(s, entry, order, -1, end, place, body) for s, body in bodies.items()])
+
+
+def _batch(packed: list[tuple[Any, ...]]) -> pa.RecordBatch:
+    columns = zip(*packed, strict=True) if packed else ([] for _ in SCHEMA)
+    arrays = [pa.array(c, f.type) for c, f in zip(columns, SCHEMA, strict=True)]
+    return pa.record_batch(arrays, schema=SCHEMA)
+
+
+@dataclass(frozen=True)
+class WindowPacking:
+    """Packs rows as a stream has them."""
+
+    plan: Plan
+    labels: tuple[int, ...]
+    """Of the shards."""
+
+    def __call__(self, rows: pa.Table, which: int) -> Iterator[tuple[int, bytes]]:
+        names = {"t": STIME}
+        names |= {f"k{at}": name for at, name in enumerate(self.plan.keys.names)}
+        names |= {f"v{at}": name for at, name in enumerate(self.plan.sources)}
+        columns = {to: rows[name].combine_chunks() for to, name in names.items()}
+        yield from pack_columns(self.plan, columns, self.labels)
 
 
 def pack_window_rows(plan: Plan, rows: pa.RecordBatch, which: int) -> Iterator[tuple[int, bytes]]:

@@ -14,7 +14,6 @@ from typing import Any, Final
 
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -25,8 +24,8 @@ from holdfast.spark.stages.compile import Compiled
 from holdfast.spark.stages.entries import Entry
 from holdfast.spark.stages.gate_source import GateOptions, GateSource
 from holdfast.spark.stages.journal import Journal
-from holdfast.spark.stages.results import PLACES, Result, results_in
-from holdfast.spark.stages.rows import AT, BODY, HIDDEN
+from holdfast.spark.stages.results import Result, results_in
+from holdfast.spark.stages.rows import BODY, ENTRY, HIDDEN, PLACE
 from holdfast.wire.security import Security
 
 __all__ = ["Result", "StageQuery"]
@@ -61,7 +60,12 @@ class StageQuery:
         self._deliver = deliver
         self._schema = to_arrow_schema(compiled.published, timezone="UTC")
         GateOptions(
-            compiled.gate, tuple(shard_labels(shards)), compiled.columns, address, security
+            compiled.gate,
+            tuple(shard_labels(shards)),
+            compiled.columns,
+            address,
+            security,
+            compiled.pack,
         ).save(folder)
         spark.dataSource.register(GateSource)
         source = spark.readStream.format(GateSource.name()).option("folder", str(folder)).load()
@@ -108,14 +112,11 @@ class StageQuery:
 
 def _narrowed(df: DataFrame, *, stateful: bool) -> DataFrame:
     """Rows with no more than `results_in` needs: every column costs time on its way to it."""
-    if AT not in df.columns:
+    if ENTRY not in df.columns:
         return df
-    at = {name: F.col(f"{AT}.{name}") for name in PLACES}
-    at["input"] = F.coalesce(at["input"], F.col(f"{AT}.shard"))
-    places = [column.alias(f"{AT}.{name}") for name, column in at.items()]
-    bodies = [F.col(BODY)] if stateful else []
+    bodies = [BODY] if stateful else []
     own = [column_named(name) for name in df.columns if name not in HIDDEN]
-    return df.select(*places, *bodies, *own)
+    return df.select(ENTRY, PLACE, *bodies, *own)
 
 
 def _start(spark: SparkSession, shards: int, start: Callable[[], StreamingQuery]) -> StreamingQuery:

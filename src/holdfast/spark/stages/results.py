@@ -9,22 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from holdfast.spark.stages.entries import Order
-from holdfast.spark.stages.rows import AT, BODY, ROWS
+from holdfast.spark.stages.rows import BODY, Places
 from holdfast.spark.stages.states import join_states
 from holdfast.tuples import STIME
 from holdfast.wire.chunks import Chunk
 
-__all__ = ["PLACES", "Result", "results_in"]
-
-PLACES: Final = ("entry", "order", "input", "place")
-"""What is needed here of where rows come from. For an order, `input` is the shard."""
+__all__ = ["Result", "results_in"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,32 +38,23 @@ class Result:
 def results_in(table: pa.Table, schema: pa.Schema, size: int) -> Iterator[Result]:
     """The results of all entries in a batch. `schema`: of the stream; `size`: of a bucket.
 
-    Its columns are `_at`, or those of `PLACES`, then `_body` if there is a state that it could be
-    of, then those of the stream."""
-    at = _places(table)
-    is_row = at["order"].to_numpy() == ROWS
-    orders = at.append_column(BODY, _bodies(table)).filter(pa.array(~is_row))
+    Of the hidden columns it has those that say where rows come from, and `_body` if there is a
+    state that it could be of. Those of the stream are the last ones."""
+    is_row = Places(table).is_row
     own = table.select(range(table.num_columns - len(schema), table.num_columns))
-    rows = _Rows.of(_picked(at, is_row), _picked(own, is_row).cast(schema))
-    numbers = orders["entry"].to_numpy()
-    for entry in np.unique(numbers).tolist():
-        here = orders.filter(pa.array(numbers == entry))
-        order = Order(here["order"][0].as_py())
-        state = _copies(here) if order is Order.COPY else b""
+    data = _picked(table, is_row)
+    rows = _Rows.of(Places(data), _picked(own, is_row).cast(schema))
+    orders = table.filter(pa.array(~is_row))
+    places = Places(orders)
+    for entry in np.unique(places.entries).tolist():
+        here = np.flatnonzero(places.entries == entry)
+        order = Order(int(places.orders[here[0]]))
+        state = b""
+        if order is Order.COPY and BODY in orders.column_names:
+            copies = orders[BODY].take(here).to_pylist()
+            states = zip(places.low[here].tolist(), copies, strict=True)
+            state = join_states({shard: copy for shard, copy in states if copy is not None})
         yield Result(entry, order, tuple(rows.chunks_of(entry, size)), state)
-
-
-def _places(table: pa.Table) -> pa.Table:
-    if AT not in table.column_names:
-        return table.select(range(len(PLACES))).rename_columns(PLACES)
-    at = table[AT].combine_chunks()
-    columns = {name: at.field(name) for name in PLACES}
-    columns["input"] = pc.coalesce(columns["input"], at.field("shard"))
-    return pa.table(columns)
-
-
-def _bodies(table: pa.Table) -> pa.ChunkedArray | pa.Array:
-    return table[BODY] if BODY in table.column_names else pa.nulls(len(table), pa.binary())
 
 
 def _picked(table: pa.Table, wanted: np.ndarray[Any, Any]) -> pa.Table:
@@ -77,11 +64,6 @@ def _picked(table: pa.Table, wanted: np.ndarray[Any, Any]) -> pa.Table:
     if stop - first == len(places):
         return table.slice(first, len(places))
     return table.filter(pa.array(wanted))
-
-
-def _copies(orders: pa.Table) -> bytes:
-    states = zip(orders["input"].to_pylist(), orders[BODY].to_pylist(), strict=True)
-    return join_states({shard: copy for shard, copy in states if copy is not None})
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +76,9 @@ class _Rows:
     times: np.ndarray[Any, Any]
 
     @classmethod
-    def of(cls, at: pa.Table, own: pa.Table) -> _Rows:
-        entries, times = at["entry"].to_numpy(), own[STIME].cast(pa.int64()).to_numpy()
-        keys = [entries, times, at["input"].to_numpy(), at["place"].to_numpy()]
+    def of(cls, places: Places, own: pa.Table) -> _Rows:
+        entries, times = places.entries, own[STIME].cast(pa.int64()).to_numpy()
+        keys = [entries, times, places.sortable]
         if _is_sorted(keys):
             return cls(own, entries, times)
         order = np.lexsort(keys[::-1])

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import DataType, StructField, StructType
 
@@ -17,7 +17,7 @@ from holdfast.errors import InvalidArgumentError
 from holdfast.spark.stages.catalyst import analyse
 from holdfast.spark.stages.columns import check_columns
 from holdfast.spark.stages.functions import call_function
-from holdfast.spark.stages.rows import AT, HIDDEN, ROWS
+from holdfast.spark.stages.rows import HIDDEN, is_row
 from holdfast.spark.stages.selects import take_apart
 from holdfast.topology import Function, Select, Sql, Where
 from holdfast.tuples import STIME
@@ -50,10 +50,6 @@ def schema_of(columns: Sequence[Any]) -> StructType:
     return StructType([StructField(each.name, DataType.fromDDL(each.type)) for each in columns])
 
 
-def _is_row() -> Column:
-    return F.col(f"{AT}.order") == ROWS
-
-
 def _own(df: DataFrame) -> DataFrame:
     """What a step may know of."""
     return df.drop(*HIDDEN)
@@ -61,7 +57,7 @@ def _own(df: DataFrame) -> DataFrame:
 
 def _where(df: DataFrame, condition: str, place: str) -> DataFrame:
     analyse(place, _own(df), lambda own: own.where(F.expr(condition)), "Filter")
-    return df.where(F.when(_is_row(), F.expr(condition)).otherwise(F.lit(True)))
+    return df.where(F.when(is_row(), F.expr(condition)).otherwise(F.lit(True)))
 
 
 def _select(df: DataFrame, selected: Sequence[str], place: str) -> DataFrame:
@@ -79,7 +75,7 @@ def _select(df: DataFrame, selected: Sequence[str], place: str) -> DataFrame:
         raise starred
     check_columns(place, made.fields)
     columns = [
-        F.when(_is_row(), F.expr(each)).alias(name)
+        F.when(is_row(), F.expr(each)).alias(name)
         for each, name in zip(expressions, made.names, strict=True)
     ]
     result = df.select(*HIDDEN, STIME, *columns)
