@@ -22,7 +22,7 @@ SETTINGS = {
 
 
 def test_lost_executors_change_no_answer(tmp_path: Path) -> None:
-    case = Case(5)
+    case = Case(5, files=5)
     on_cluster, embedded = Job(case, tmp_path, "cluster"), Job(case, tmp_path, "embedded")
     case.write(on_cluster.rows)
     with start([embedded]) as reference, Cluster(tmp_path, workers=2) as cluster:

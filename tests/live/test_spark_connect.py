@@ -46,7 +46,7 @@ def server(tmp_path: Path) -> Iterator[str]:
 
 
 def test_windows_over_connect_answer_the_same(tmp_path: Path, server: str) -> None:
-    case = Case(7)
+    case = Case(7, files=4)
     classic = [Job(case, tmp_path, "classic"), Job(case, tmp_path, "classic-static", STATIC)]
     remote = [Job(case, tmp_path, "remote"), Job(case, tmp_path, "remote-static", STATIC)]
     case.write(classic[0].rows)
