@@ -217,3 +217,40 @@ def check(shown: list[Shown], end: int, *, tentative: bool) -> None:
     assert corrected
     if not tentative:
         assert shown == stable
+
+
+@pytest.mark.parametrize("latency", [1, 25])
+def test_a_hole_in_the_middle_of_all_lines_is_passed_over_however_slow_the_links_are(
+    latency: int,
+) -> None:
+    """Each replica still keeps something older than the hole, and says so with every heartbeat."""
+    lines = {name: Line("s", ("c",)) for name in NAMES}
+    for name, line in lines.items():
+        line.publish(piece(0, 40))
+        line.skip(60)
+        line.publish(piece(60, 80 if name == "x" else 90))
+    client = Client("s", NAMES, heartbeat=10, missed=3, may_skip=True, position=40)
+    flying: list[tuple[int, str, str, object]] = []
+
+    def fly(now: int, sends: Sequence[Send], sender: str) -> None:
+        flying.extend((now + latency, sender, send.to, send.message) for send in sends)
+
+    for now in range(600):
+        for arrival in [each for each in flying if each[0] <= now]:
+            flying.remove(arrival)
+            _, sender, to, message = arrival
+            match message:
+                case Subscribe():
+                    fly(now, lines[to].subscribe("c", message), to)
+                case Unsubscribe():
+                    lines[to].unsubscribe("c", message)
+                case Heartbeat():
+                    told = Vitals({"s": lines[to].progress("c", State.STABLE)}, message.sent)
+                    fly(now, [Send("c", told)], to)
+                    fly(now, lines[to].confirm("c", message.read["s"]), to)
+                case Vitals() | Feed():
+                    fly(now, client.receive(sender, message, now)[1], "c")
+        if now >= client.next_wake:
+            fly(now, client.wake(now)[1], "c")
+    assert client.intake.position >= 80
+    assert client.gaps == [(40, 60)]
