@@ -19,6 +19,7 @@ from holdfast.protocol.line import Line
 from holdfast.protocol.messages import Item, RecDone, Send, Undo
 from holdfast.protocol.monitor import Monitor
 from holdfast.protocol.node import Node
+from holdfast.protocol.recovery import Recovery
 from holdfast.protocol.stagger import Stagger
 from holdfast.protocol.standby import Command, Show, Twin
 from holdfast.protocol.vote_intake import VoteIntake
@@ -281,6 +282,24 @@ def alone_without_a_word(patch: Patch) -> None:
     patch.setattr(Twin, "wake", without)
 
 
+def peers_asked_for_ever(patch: Patch) -> None:
+    patch.setattr(Recovery, "is_in_vain", False)
+
+
+def fork_follows_the_fastest(patch: Patch) -> None:
+    """Though nothing is missing any more."""
+    due = Order._due
+
+    def without(self: Order, number: int, correcting: bool, hopeful: bool) -> float:
+        usual, self._missed = self._missed, lambda number: -math.inf  # type: ignore[assignment, method-assign]
+        try:
+            return due(self, number, correcting, hopeful and number < self.complete)
+        finally:
+            self._missed = usual  # type: ignore[method-assign]
+
+    patch.setattr(Order, "_due", without)
+
+
 CRASHES = Options(faults="crashes")
 VOTE = Options(policy="vote")
 
@@ -313,5 +332,7 @@ MUTATIONS = [
     Mutation("full logs go on", full_lines_go_on, Options("last-rows", faults="long"), 56),
     Mutation("fork outlives its use", corrections_never_end, seed=21),
     Mutation("shown before the standby has it", shown_before_the_standby_has_it, CRASHES),
+    Mutation("peers asked for ever", peers_asked_for_ever, Options("last-rows", faults="wipes")),
+    Mutation("fork follows the fastest", fork_follows_the_fastest, Options(faults="varied"), 19),
     Mutation("alone without an operator's word", alone_without_a_word, Options(faults="cuts")),
 ]

@@ -250,11 +250,11 @@ def test_after_the_first_preview_the_variant_says_how_long_others_wait(
 
 
 def test_nothing_is_previewed_while_buckets_are_complete_when_they_usually_are() -> None:
-    gate = make(max_delay=50, patience=1)
-    fork_at(gate, 130)
+    gate = make(max_delay=50)
+    fork_at(gate, 120)
     gate.take("b", piece(100, 110), 112)
     assert gate.due(correcting=True) == 110 + 10 + 2 + 10, "a bucket after the first one is missed"
-    gate.take("a", piece(130, 200), 113)
+    gate.take("a", piece(120, 200), 113)
     assert gate.due(correcting=True) == 110 + 10 + 2 + 10
 
 
