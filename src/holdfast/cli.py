@@ -324,7 +324,7 @@ def sim(
         str, typer.Option(help="switch, order, vote, vote-latest, sample, first or latest.")
     ] = "switch",
     faults: Annotated[
-        str, typer.Option(help="all, none, short, cuts, crashes, frequent or long.")
+        str, typer.Option(help="all, none, short, cuts, crashes, frequent, long, wipes or varied.")
     ] = "all",
     keep: Annotated[
         str | None,

@@ -54,6 +54,7 @@ def test_before_anything_has_come() -> None:
         "buckets_buffered": 0,
         "lag_seconds": 0.0,
         "delay_new_seconds": 0.0,
+        "stranded": False,
     }
 
 

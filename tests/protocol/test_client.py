@@ -217,3 +217,41 @@ def check(shown: list[Shown], end: int, *, tentative: bool) -> None:
     assert corrected
     if not tentative:
         assert shown == stable
+
+
+@pytest.mark.parametrize("latency", [1, 12, 25])
+@pytest.mark.parametrize("hole", [0, 20])
+def test_links_that_are_slower_than_heartbeats_keep_nobody_from_reading(
+    latency: int, hole: int
+) -> None:
+    """With a hole each replica still keeps something older than it, and says so with every beat."""
+    lines = {name: Line("s", ("c",)) for name in NAMES}
+    for name, line in lines.items():
+        line.publish(piece(0, 40))
+        line.skip(40 + hole)
+        line.publish(piece(40 + hole, 80 if name == "x" else 90))
+    client = Client("s", NAMES, heartbeat=10, missed=3, may_skip=True, position=40)
+    flying: list[tuple[int, str, str, object]] = []
+
+    def fly(now: int, sends: Sequence[Send], sender: str) -> None:
+        flying.extend((now + latency, sender, send.to, send.message) for send in sends)
+
+    for now in range(600):
+        for arrival in [each for each in flying if each[0] <= now]:
+            flying.remove(arrival)
+            _, sender, to, message = arrival
+            match message:
+                case Subscribe():
+                    fly(now, lines[to].subscribe("c", message), to)
+                case Unsubscribe():
+                    lines[to].unsubscribe("c", message)
+                case Heartbeat():
+                    told = Vitals({"s": lines[to].progress("c", State.STABLE)}, message.sent)
+                    fly(now, [Send("c", told)], to)
+                    fly(now, lines[to].confirm("c", message.read["s"]), to)
+                case Vitals() | Feed():
+                    fly(now, client.receive(sender, message, now)[1], "c")
+        if now >= client.next_wake:
+            fly(now, client.wake(now)[1], "c")
+    assert client.intake.position >= 80
+    assert client.gaps == ([(40, 60)] if hole else [])

@@ -306,6 +306,36 @@ def test_a_gap_before_our_place_is_none() -> None:
     assert intake.gap({"x": STABLE}) is None
 
 
+def test_what_did_not_fit_after_a_gap_is_asked_for_again_when_the_gap_is_given_up() -> None:
+    intake = make("x", "y")
+    line = Line("s", ("r",))
+    line.skip(1000)
+    states = {"x": STABLE, "y": GONE}
+
+    def talk(now: int) -> None:
+        sends = intake.check("x", line.progress("r", STABLE), now, now)
+        sends += intake.read_on(states, {"x": line.end, "y": 0}, now)
+        told = line.confirm("r", intake.place_of("x"))
+        for send in sends:
+            if send.to == "x" and isinstance(send.message, Subscribe):
+                told += line.subscribe("r", send.message)
+        for send in told:
+            assert isinstance(send.message, Feed)
+            intake.take("x", send.message, now)
+
+    talk(0)
+    for start in range(1000, 5000, 10):
+        line.publish(piece(start, start + 10))
+    for now in range(10, 200, 10):
+        talk(now)
+    intake.check("y", Progress(STABLE, 5000, 1000), 200, 200)
+    assert intake.gap(states) == 1000
+    intake.jump(1000)
+    for now in range(210, 700, 10):
+        talk(now)
+    assert intake.position == line.end
+
+
 def test_a_paused_intake_reads_nothing_and_goes_on_where_it_was() -> None:
     intake, feeder = connect(x=UP, y=FIXING)
     feeder.feed("x", Stable(piece(0, 10)))

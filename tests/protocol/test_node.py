@@ -143,6 +143,7 @@ def test_while_the_base_catches_up_the_node_is_stabilizing_and_the_fork_goes_on(
     assert rig.node.working is not None
     assert not rig.node.working.tentative
     rig.publish("a", 1300)
+    rig.advance(1410)
     rig.finish()
     [work] = rig.waiting
     assert (work.tentative, work.stretch.first) == (True, 12)
@@ -162,6 +163,7 @@ def test_a_fork_that_is_always_behind_does_not_keep_the_base_waiting() -> None:
     for end in range(1300, 2300, 100):
         rig.publish("a", end)
         rig.publish("a", end + 100)
+        rig.advance(end + 2 * SIZE + LAG)
         turns.append(rig.waiting[0].tentative)
         rig.finish()
     assert turns[:10] == [False, True] * 5
@@ -371,3 +373,23 @@ def test_after_a_sleep_nothing_is_missed_at_once_and_nobody_is_believed_unheard(
     assert rig.node.stream_state("o") is State.FAILURE
     rig.do(rig.node.wake(5000))
     assert rig.node.stream_state("o") is not State.FAILURE
+
+
+@pytest.mark.parametrize("beside", [True, False])
+def test_a_stream_that_is_always_ahead_of_another_does_not_keep_all_tentative(beside: bool) -> None:
+    rig = Rig(delays=Delays(DELAY, patience=20), beside=beside)
+
+    def run(to: int) -> None:
+        for end in range(rig.now // SIZE * SIZE + SIZE, to + 1, SIZE):
+            rig.advance(end + LAG)
+            rig.publish("a", end + 2 * SIZE)
+            rig.publish("b", end)
+
+    run(800)
+    rig.upstream.down = {"z"}
+    run(2000)
+    rig.upstream.down = set()
+    run(3000)
+    assert rig.node.state is S
+    assert not rig.node.is_tentative
+    assert rig.words.split().count("R") == 2, "one for the subscription, one for the failure"

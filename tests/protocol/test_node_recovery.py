@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from holdfast.protocol.commands import (
@@ -165,6 +167,76 @@ def test_a_replica_whose_next_input_is_kept_nowhere_starts_over() -> None:
     line.acknowledge("n", 900)
     rig.upstream.publish("b", 1000)
     assert line.dropped_before > 500
+    rig.upstream.down = set()
+    rig.advance(1200)
+    assert rig.of(StartOver)
+
+
+# All replicas of a stage that does not converge have lost everything
+
+
+def test_without_anybody_to_ask_all_is_processed_again_if_all_is_kept() -> None:
+    rig = Rig(lost=True, peers=("p", "q"), span=math.inf, retry=20)
+    rig.upstream.publish("a", 1000)
+    rig.upstream.publish("b", 1000)
+    rig.advance(150)
+    assert rig.sent(Subscribe) == []
+    rig.now = 1000
+    rig.run(1300)
+    assert not rig.node.is_lost
+    rig.do(rig.node.receive("r", Subscribe("o", 2, 0, 0), rig.now))
+    rig.check(1300)
+
+
+@pytest.mark.parametrize("peers", [(), ("p", "q")])
+def test_a_replica_that_nothing_can_help_says_so(peers: tuple[str, ...]) -> None:
+    rig = Rig(lost=True, peers=peers, span=math.inf, retry=20)
+    for line in rig.upstream.lines.values():
+        line.skip(1000)
+    rig.now = 1000
+    rig.run(1600)
+    assert rig.node.is_stranded
+    assert rig.node.is_lost
+    assert rig.of(StartOver) == []
+    assert rig.items == []
+
+
+def test_a_stranded_replica_goes_on_asking_and_is_helped_by_a_peer_that_comes_back() -> None:
+    rig = Rig(lost=True, peers=("p",), span=math.inf, retry=20)
+    for line in rig.upstream.lines.values():
+        line.skip(1000)
+    rig.now = 1000
+    rig.run(1600)
+    assert rig.node.is_stranded
+    [_, last] = rig.sent(StateRequest)[-1]
+    assert last.number > 1550
+    rig.do(rig.node.receive("p", StateReply(last.number, 16, 0, "state", {"o": ()}), rig.now))
+    assert not rig.node.is_stranded
+    rig.do(rig.node.saved(16, rig.now))
+    rig.run(1900)
+    assert rig.ask() is S
+
+
+def test_a_replica_that_is_not_yet_told_of_its_inputs_waits_and_is_not_helped_by_guessing() -> None:
+    rig = Rig(lost=True, peers=("p",), span=math.inf, retry=20)
+    rig.upstream.down = {"z"}
+    rig.advance(500)
+    assert rig.node.is_stranded
+    assert rig.sent(Subscribe) == []
+    rig.upstream.down = set()
+    rig.now = 500
+    rig.run(900)
+    assert not rig.node.is_lost
+
+
+def test_what_is_dropped_while_all_is_processed_again_sends_a_replica_back_to_its_peers() -> None:
+    rig = Rig(lost=True, peers=("p",), span=math.inf, retry=20)
+    rig.run(300)
+    assert rig.node.gate.base == 3
+    rig.upstream.down = {"z"}
+    rig.run(500, ["a"])
+    rig.upstream.lines["z", "b"].acknowledge("n", 900)
+    rig.upstream.publish("b", 1000)
     rig.upstream.down = set()
     rig.advance(1200)
     assert rig.of(StartOver)

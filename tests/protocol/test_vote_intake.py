@@ -256,6 +256,18 @@ def test_one_liar_sends_nobody_far_ahead(hasty: bool) -> None:
     assert intake.gap(states, hasty=hasty) is None
 
 
+@pytest.mark.parametrize("policy", ["vote", "sample"])
+def test_one_liar_sends_nobody_far_ahead_when_an_honest_replica_is_away(policy: str) -> None:
+    intake = Comparison(policy).intake("s", NAMES, size=SIZE, grace=GRACE)
+    states = dict.fromkeys(NAMES, State.STABLE) | {"w": State.FAILURE}
+    intake.check("x", Progress(State.STABLE, 10, 10**15), 1, 1)
+    for name in ("y", "z"):
+        intake.check(name, Progress(State.STABLE, 200, 100), 1, 1)
+    assert intake.gap(states, hasty=True) == 100
+    intake.jump(100)
+    assert intake.gap(states, hasty=True) is None
+
+
 def test_vitals_of_strangers_are_left() -> None:
     assert make().check("nobody", Progress(State.STABLE, 10), 0, 0) == []
 

@@ -19,6 +19,7 @@ from holdfast.protocol.line import Line
 from holdfast.protocol.messages import Item, RecDone, Send, Undo
 from holdfast.protocol.monitor import Monitor
 from holdfast.protocol.node import Node
+from holdfast.protocol.recovery import Recovery
 from holdfast.protocol.stagger import Stagger
 from holdfast.protocol.standby import Command, Show, Twin
 from holdfast.protocol.vote_intake import VoteIntake
@@ -39,6 +40,8 @@ class Mutation:
     name: str
     apply: Callable[[Patch], None]
     options: Options = field(default_factory=Options)
+    seed: int = 0
+    """Where to begin to look: a seed that shows it, if the first ones do not."""
 
 
 def boundary_maximum(patch: Patch) -> None:
@@ -149,18 +152,16 @@ def samples_not_compared(patch: Patch) -> None:
     patch.setattr(Sample, "_settle", lambda self, bucket, ballot: [])
 
 
-def fork_is_the_base(patch: Patch) -> None:
-    """Tentative state is not rolled back."""
-    carry_out = NodeParty._carry_out
+def tentative_state_kept(patch: Patch) -> None:
+    """The base goes on with what the fork has seen."""
+    drop_fork = NodeParty._drop_fork
 
-    def without(self: NodeParty, command: Any) -> None:
-        if type(command).__name__ == "Fork":
-            self.fork = self.base
-        else:
-            carry_out(self, command)
+    def without(self: NodeParty) -> None:
+        if self.fork is not None and self.fork.boundary == self.base.boundary:
+            self.base, self.fork = self.fork, self.base
+        drop_fork(self)
 
-    patch.setattr(NodeParty, "_carry_out", without)
-    patch.setattr(NodeParty, "_drop_fork", lambda self: setattr(self, "fork", None))
+    patch.setattr(NodeParty, "_drop_fork", without)
 
 
 def previews_at_once(patch: Patch) -> None:
@@ -187,15 +188,15 @@ def clock_from_arrival(patch: Patch) -> None:
 def failed_replicas_given_up(patch: Patch) -> None:
     wake = Monitor.wake
 
-    def without(self: Monitor, now: int, acks: Any) -> list[Send]:
-        beats = wake(self, now, acks)
+    def without(self: Monitor, *given: Any) -> list[Send]:
+        beats = wake(self, *given)
         return [beat for beat in beats if self._unanswered[beat.to] <= self.missed + 1]
 
     patch.setattr(Monitor, "wake", without)
 
 
 def losses_unnoticed(patch: Patch) -> None:
-    patch.setattr(Subscription, "is_lost", lambda self, progress, now, grace: False)
+    patch.setattr(Subscription, "is_lost", lambda self, progress, beat: False)
 
 
 def previews_taken_for_stable(patch: Patch) -> None:
@@ -281,6 +282,24 @@ def alone_without_a_word(patch: Patch) -> None:
     patch.setattr(Twin, "wake", without)
 
 
+def peers_asked_for_ever(patch: Patch) -> None:
+    patch.setattr(Recovery, "is_in_vain", False)
+
+
+def fork_follows_the_fastest(patch: Patch) -> None:
+    """Though nothing is missing any more."""
+    due = Order._due
+
+    def without(self: Order, number: int, correcting: bool, hopeful: bool) -> float:
+        usual, self._missed = self._missed, lambda number: -math.inf  # type: ignore[assignment, method-assign]
+        try:
+            return due(self, number, correcting, hopeful and number < self.complete)
+        finally:
+            self._missed = usual  # type: ignore[method-assign]
+
+    patch.setattr(Order, "_due", without)
+
+
 CRASHES = Options(faults="crashes")
 VOTE = Options(policy="vote")
 
@@ -290,7 +309,7 @@ MUTATIONS = [
     Mutation("UNDO skipped by the line", without_items(Undo)),
     Mutation("REC_DONE skipped", without_items(RecDone)),
     Mutation("dedup skipped", duplicates_kept, CRASHES),
-    Mutation("stagger skipped", no_turns, Options("chain-2")),
+    Mutation("stagger skipped", no_turns, Options("chain-2"), 30),
     Mutation("ack by one replica only", ack_of_one_replica),
     Mutation("acknowledged before it is saved", acks_before_saved, CRASHES),
     Mutation("quorum 2f", quorum_of_2f, VOTE),
@@ -298,20 +317,22 @@ MUTATIONS = [
     Mutation("split votes not repeated", splits_are_not_repeated, VOTE),
     Mutation("highest claim believed", highest_claim_believed, Options(policy="vote-latest")),
     Mutation("samples not compared", samples_not_compared, Options(policy="sample")),
-    Mutation("tentative state not rolled back", fork_is_the_base, Options("window")),
+    Mutation("tentative state not rolled back", tentative_state_kept, Options("window")),
     Mutation("previews before the delay is over", previews_at_once, Options(faults="short")),
-    Mutation("previews never", previews_never),
+    Mutation("previews never", previews_never, seed=9),
     Mutation("delays add up along a chain", clock_from_arrival, Options("chain-3", faults="cuts")),
     Mutation("failed replicas not probed", failed_replicas_given_up),
     Mutation("losses not noticed", losses_unnoticed),
     Mutation("previews taken for stable", previews_taken_for_stable),
-    Mutation("replicas never switched", never_switch),
-    Mutation("speaks before it is consistent", speaks_before_it_is_consistent, CRASHES),
+    Mutation("replicas never switched", never_switch, seed=20),
+    Mutation("speaks before it is consistent", speaks_before_it_is_consistent, CRASHES, 2),
     Mutation("convergence not waited for", converges_at_once, Options("window", faults="crashes")),
     Mutation("published before it is logged", published_before_logged, CRASHES),
     Mutation("gaps not told", gaps_not_told, Options(faults="long")),
-    Mutation("full logs go on", full_lines_go_on, Options("last-rows", faults="long")),
-    Mutation("fork outlives its use", corrections_never_end),
+    Mutation("full logs go on", full_lines_go_on, Options("last-rows", faults="long"), 56),
+    Mutation("fork outlives its use", corrections_never_end, seed=21),
     Mutation("shown before the standby has it", shown_before_the_standby_has_it, CRASHES),
+    Mutation("peers asked for ever", peers_asked_for_ever, Options("last-rows", faults="wipes")),
+    Mutation("fork follows the fastest", fork_follows_the_fastest, Options(faults="varied"), 19),
     Mutation("alone without an operator's word", alone_without_a_word, Options(faults="cuts")),
 ]

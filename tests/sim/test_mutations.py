@@ -12,12 +12,9 @@ SEEDS = 150
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=[each.name for each in MUTATIONS])
 def test_a_missing_rule_is_noticed(mutation: Mutation, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the oracles: a run that breaks off shows only that the mutation does not fit any more."""
     mutation.apply(monkeypatch)
-    assert any(_fails(mutation, seed) for seed in range(SEEDS)), f"unnoticed in {SEEDS} seeds"
-
-
-def _fails(mutation: Mutation, seed: int) -> bool:
-    try:
-        return bool(try_seed(seed, mutation.options).problems)
-    except Exception:  # A rule that is missing may bring the protocol to a stop of its own.
-        return True
+    seeds = range(mutation.seed, mutation.seed + SEEDS)
+    assert any(try_seed(seed, mutation.options).problems for seed in seeds), (
+        f"unnoticed in {SEEDS} seeds"
+    )

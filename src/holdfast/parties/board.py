@@ -109,6 +109,8 @@ def state_text(keeper: Keeper) -> Text:
     ):
         if found := keeper.status.get(name):
             told.append(f"; {words} {', '.join(found)}", style="red")
+    if keeper.status.get("stranded"):
+        told.append("; has lost its state, and nobody has it", style="red")
     return told
 
 

@@ -31,6 +31,8 @@ class ReplicaCounts:
     """How far the final boundary is behind the clock, in microseconds."""
     delay_new: int = 0
     """How far what was shown last is behind the clock."""
+    is_stranded: bool = False
+    """Whether it has lost its state, nobody has it, and its inputs are not kept from the start."""
 
     def look(self, node: Node, now: int) -> None:
         """Note how the node is."""
@@ -38,6 +40,7 @@ class ReplicaCounts:
         self.state = node.stream_state(line.stream).name
         self.start, self.boundary, self.newest = line.dropped_before, line.end, line.previewed
         self.buffered = node.gate.buffered
+        self.is_stranded = node.is_stranded
         self.lag = max(0, now - line.end)
         self.delay_new = max(0, now - line.previewed)
 
@@ -52,4 +55,5 @@ class ReplicaCounts:
             "buckets_buffered": self.buffered,
             "lag_seconds": self.lag / 1e6,
             "delay_new_seconds": self.delay_new / 1e6,
+            "stranded": self.is_stranded,
         }

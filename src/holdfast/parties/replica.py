@@ -193,6 +193,14 @@ class Replica:
             self._carry_out(command)
         if node is not None and self._node is node:
             self._history.drop_before(node.lines[self.stream].dropped_before)
+            if node.is_stranded and not self.counts.is_stranded:
+                logger.error(
+                    "%s: has lost its state, no peer has it, and its inputs are not kept from the "
+                    "start; start a replica of %s that still has its folder, or the whole pipeline "
+                    "anew",
+                    self.name,
+                    self.stream,
+                )
             self.counts.look(node, now)
             if self._verdicts is not None:
                 self._verdicts.look()

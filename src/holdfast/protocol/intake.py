@@ -102,6 +102,8 @@ class Subscription:
     """Whether its stable line did not go on from where ours ends."""
     beyond: deque[Segment] = field(default_factory=deque)
     """What came after the gap."""
+    is_cut: bool = False
+    """Whether there was more than that, which has to be asked for again."""
     early: dict[int, Feed] = field(default_factory=dict)
     """Messages that have overtaken others."""
 
@@ -149,13 +151,17 @@ class SwitchIntake:
         self._subscriptions: dict[str, Subscription] = {}
         self._too_new: dict[str, int] = {}
         """Replicas that keep the stream only from a place beyond ours."""
+        self._holes: dict[str, tuple[int, int]] = {}
+        """Where those go on that have a hole at our place, and until when we shall not ask again:
+        what they say of themselves with every heartbeat is only where they begin."""
         self._done: set[str] = set()
         """Replicas that have said so since they last told their state."""
         self._latest = -1
         self._failed_us = dict.fromkeys(self.replicas, -1)
         """When each replica last kept something from us that it or another had published."""
         self._overtaken: dict[str, tuple[int, int]] = {}
-        """What each replica had published, and what we had of it, when it last told its state."""
+        """Of each replica that has published more than we have: what we had when it first said so,
+        and when that was."""
 
     @property
     def needed(self) -> int:
@@ -242,21 +248,28 @@ class SwitchIntake:
         if replica not in self.replicas:
             return []
         self._done.discard(replica)
-        self._too_new[replica] = progress.start
+        beyond_hole, until = self._holes.get(replica, (0, now))
+        self._too_new[replica] = max(progress.start, beyond_hole if now < until else 0)
         self._latest = max(self._latest, progress.subscription)
-        self._compare(replica, progress, now)
+        self._compare(replica, progress, beat, now)
         subscription = self._subscriptions.get(replica)
         if subscription is None or not subscription.is_lost(progress, beat):
             return []
         self._failed_us[replica] = now
         return [self._subscribe(replica, now)]
 
-    def _compare(self, replica: str, progress: Progress, now: int) -> None:
-        """Notice that a replica has had for a while what the one we read does not give us."""
-        published, had = self._overtaken.get(replica, (0, 0))
-        if had == self.shown < published:
+    def _compare(self, replica: str, progress: Progress, beat: int, now: int) -> None:
+        """Notice that a replica has had for a while what the one we read does not give us. Where
+        words take long, that is no fault of his before an answer could have come."""
+        if progress.previewed <= self.shown:
+            self._overtaken.pop(replica, None)
+            return
+        had, since = self._overtaken.get(replica, (-1, now))
+        current = self._subscriptions.get(self.choice.current)
+        if had != self.shown:
+            self._overtaken[replica] = self.shown, now
+        elif current is not None and beat > max(since, current.asked):
             self._failed_us[self.choice.current] = now
-        self._overtaken[replica] = progress.previewed, self.shown
 
     def take(self, replica: str, feed: Feed, now: int) -> tuple[list[Item], list[Send]]:
         subscription = self._subscriptions.get(replica)
@@ -268,6 +281,7 @@ class SwitchIntake:
             if isinstance(item, Gap):
                 if item.start > self.position:
                     self._too_new[replica] = item.start
+                    self._holes[replica] = item.start, now + self.grace * len(self.replicas)
                     subscription.has_gap = True
                     subscription.beyond.clear()
             elif isinstance(item, RecDone):
@@ -276,6 +290,8 @@ class SwitchIntake:
             elif isinstance(item, Stable) and subscription.has_gap:
                 if len(subscription.beyond) < OVERTAKEN:
                     subscription.beyond.append(item.segment)
+                else:
+                    subscription.is_cut = True
                 news += self._cross_gaps()
             else:
                 news += self._read(replica, item)
@@ -291,7 +307,7 @@ class SwitchIntake:
             beyond = subscription.beyond
             while beyond and beyond[0].start <= self.position:
                 news += self._read(name, Stable(beyond.popleft()))
-                subscription.has_gap = bool(beyond)
+                subscription.has_gap = bool(beyond) or subscription.is_cut
         return news
 
     def _end_corrections(self) -> list[Item]:

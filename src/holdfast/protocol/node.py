@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Final
 
 from holdfast.errors import InvalidArgumentError
 from holdfast.protocol.commands import (
@@ -53,6 +52,7 @@ from holdfast.protocol.messages import (
 )
 from holdfast.protocol.monitor import Monitor, demote
 from holdfast.protocol.place import Place, Settings
+from holdfast.protocol.recovery import Recovery
 from holdfast.protocol.spool import Spool
 from holdfast.protocol.stagger import Stagger
 from holdfast.protocol.states import State
@@ -61,9 +61,6 @@ from holdfast.protocol.vote_intake import VoteIntake
 from holdfast.tuples import Row, Segment
 
 __all__ = ["Node"]
-
-ROUNDS: Final = 5
-"""So often all peers are asked for their state before a replica does without it, if it can."""
 
 
 class Node:
@@ -119,19 +116,28 @@ class Node:
         self.consistent_from = place.start
         """What is published begins here."""
         self.working: Work | None = None
-        self.is_lost = lost
-        self._asks = lost and settings.copy_state and bool(place.peers)
-        self._asked_at: float = -math.inf
-        self._asked = 0
+        self.recovery = Recovery(
+            place.peers, lost=lost, copies=settings.copy_state, retry=settings.retry, now=now
+        )
         self._failing_since: int | None = None
         self._corrected_at: float = -math.inf
         self._reconciling = False
         self._fork_worked = False
         """Whether the fork was the last to work."""
-        self._since = now
         self._now = now
 
     # What others see
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it is silent, for it has no state that is right."""
+        return self.recovery.is_lost
+
+    @property
+    def is_stranded(self) -> bool:
+        """Whether it is lost and cannot get out of it by itself: no peer has its state, and its
+        inputs are not kept from the beginning. Tell somebody."""
+        return self.recovery.is_stranded
 
     @property
     def state(self) -> State:
@@ -247,8 +253,8 @@ class Node:
     def wake(self, now: int) -> list[Command]:
         self._look_at_the_clock(now)
         commands: list[Command] = []
-        if self._asks and now >= self._asked_at + self.settings.retry:
-            commands += self._ask_a_peer(now)
+        if self.recovery.is_due(now):
+            commands += self._look_for_a_state(now)
         beats = self.monitor.wake(now, self._acks(), self._place_of)
         if beats:
             commands += beats
@@ -361,20 +367,24 @@ class Node:
         return commands
 
     def _read_on(self, now: int) -> list[Command]:
-        if self._asks:
+        if self.recovery.asks:
             return []
         commands: list[Command] = []
+        is_stranded = False
         failing_for = 0 if self._failing_since is None else now - self._failing_since
         for stream, intake in self.intakes.items():
             states = self._states(stream)
             gap = intake.gap(states, hasty=self._may_skip)
             if gap is not None and self._may_skip:
                 commands += self._jump(-(-gap // self.gate.size), now)
-            elif gap is not None and not self.is_lost:
+            elif gap is not None and (not self.is_lost or self._has_begun):
                 # What comes next is kept nowhere any more, but a peer may have gone past it.
                 return [*commands, StartOver()]
+            elif gap is not None:
+                is_stranded = True
             seen = demote(states, failing_for, self.settings.long_failure, intake.caught_up)
             commands += intake.read_on(seen, self.monitor.ends(stream), now)
+        self.recovery.is_stranded = is_stranded
         return commands
 
     # Work
@@ -473,7 +483,7 @@ class Node:
     @property
     def _may_skip(self) -> bool:
         """Whether to go on without something that is kept nowhere any more."""
-        return self.place.span < math.inf and (self.is_lost or self.settings.may_skip)
+        return self._converges and (self.is_lost or self.settings.may_skip)
 
     def _make_room(self, now: int) -> list[Command]:
         """Keep what waits for the base within bounds."""
@@ -496,7 +506,7 @@ class Node:
         """Give up all before this bucket: the base begins anew and is silent until it is right."""
         if bucket <= self.gate.base:
             return []
-        assert self.place.span < math.inf
+        assert self._converges
         commands: list[Command] = [Restart(bucket)]
         outrun = self.gate.fork is not None and self.gate.fork < bucket
         if outrun:
@@ -519,15 +529,31 @@ class Node:
 
     # Recovery
 
-    def _ask_a_peer(self, now: int) -> list[Command]:
-        peers = self.place.peers
-        if self._asked >= ROUNDS * len(peers) and self.place.span < math.inf:
-            # Nobody has it, perhaps: converge.
-            self._asks = False
-            return self._read_on(now)
-        peer = peers[self._asked % len(peers)]
-        self._asked, self._asked_at = self._asked + 1, now
-        return [Send(peer, StateRequest(now))]
+    def _look_for_a_state(self, now: int) -> list[Command]:
+        """Ask a peer; if nobody has it, perhaps, converge or do everything again."""
+        if self.recovery.is_in_vain:
+            if self._converges or self._all_is_kept:
+                self.recovery.do_without()
+                return self._read_on(now)
+            self.recovery.is_stranded = True
+        return [self.recovery.ask(now)]
+
+    @property
+    def _converges(self) -> bool:
+        return self.place.span < math.inf
+
+    @property
+    def _has_begun(self) -> bool:
+        return self.gate.base * self.gate.size > self.place.start
+
+    @property
+    def _all_is_kept(self) -> bool:
+        """Whether all inputs can be read from the beginning."""
+        known = [(intake, self._states(stream)) for stream, intake in self.intakes.items()]
+        return all(
+            intake.best(states) is not State.FAILURE and intake.gap(states, hasty=True) is None
+            for intake, states in known
+        )
 
     def offer(self, number: int) -> StateReply:
         """The answer to a request for our state, without the state."""
@@ -535,8 +561,7 @@ class Node:
         return StateReply(number, self.gate.base, self.consistent_from, None, lines)
 
     def _install(self, reply: StateReply, now: int) -> list[Command]:
-        if not self._asks or reply.number < self._since:
-            # Of an earlier life, perhaps: what follows that state may be kept no longer.
+        if not self.recovery.takes(reply.number):
             return []
         self.resume(reply.bucket, reply.consistent_from, reply.lines, now)
         return [Install(reply.bucket, reply.state), *self._read_on(now)]
@@ -549,8 +574,7 @@ class Node:
         now: int,
     ) -> None:
         """Go on from the state before this bucket, with what has been published until then."""
-        self._asks = False
-        self.is_lost = False
+        self.recovery.end()
         self.gate.jump(bucket, now)
         self.consistent_from = consistent_from
         boundary = bucket * self.gate.size
@@ -565,7 +589,7 @@ class Node:
             line.leave(reader)
 
     def _return_when_consistent(self) -> None:
-        if self._asks or self.gate.backlog > self.settings.lag:
+        if self.recovery.asks or self.gate.backlog > self.settings.lag:
             return
         if self.gate.base * self.gate.size < self.consistent_from:
             return
@@ -579,7 +603,7 @@ class Node:
             behind = max(1, self.settings.lag) * self.gate.size
             if not known or intake.position < intake.newest(known) - behind:
                 return
-        self.is_lost = False
+        self.recovery.end()
         for line in self.lines.values():
             line.skip(self.gate.base * self.gate.size)
 

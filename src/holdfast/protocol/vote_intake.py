@@ -7,7 +7,7 @@ a bucket goes through; the rows wait here. Nothing tentative passes.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -126,9 +126,11 @@ class VoteIntake:
         return sorted(states.values())[min(self.enough, len(states)) - 1]
 
     def newest(self, ends: Mapping[str, int]) -> int:
-        """As many as may lie can claim anything."""
-        by_end = sorted(ends.values(), reverse=True)
-        return by_end[min(len(self._sources) - self.quorum, len(ends) - 1)]
+        return self._believed(ends.values())
+
+    def _believed(self, claims: Collection[int]) -> int:
+        """The highest that is not a lie: as many as may lie can claim anything."""
+        return sorted(claims, reverse=True)[min(len(self._sources) - self.quorum, len(claims) - 1)]
 
     def place_of(self, replica: str) -> int:
         return self._sources[replica].bucket * self.size
@@ -369,7 +371,8 @@ class VoteIntake:
         ]
         if len(starts) < self.enough:
             return None
-        start = sorted(starts)[self.enough - 1]
+        # As many as may lie can claim to keep nothing, also while others are away.
+        start = min(sorted(starts)[self.enough - 1], self._believed(starts))
         return start if start > self.position else None
 
     def jump(self, boundary: int) -> list[Item]:

@@ -8,7 +8,7 @@ from enum import Enum
 from random import Random
 
 from holdfast.sim.network import Network
-from holdfast.sim.parties import NodeParty, SourceParty, TwinParty
+from holdfast.sim.parties import ClientParty, NodeParty, SourceParty, TwinParty
 from holdfast.sim.world import World
 
 __all__ = ["Breakable", "Fault", "FaultKind", "apply_faults", "draw_faults"]
@@ -35,6 +35,8 @@ class FaultKind(Enum):
     """A process stands still."""
     STAGE = "stage restart"
     """The stage of a node loses what it did since it was saved."""
+    CLIENT = "client restart"
+    """A client dies and comes back; it knows what final rows it has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,7 @@ class Breakable:
     """All but the clients."""
     crashable: tuple[str, ...]
     nodes: tuple[str, ...]
+    clients: tuple[str, ...] = ()
 
 
 def draw_faults(
@@ -73,7 +76,7 @@ def draw_faults(
     end: int,
     shortest: int,
     longest: int,
-    kinds: Sequence[FaultKind] = tuple(FaultKind),
+    kinds: Sequence[FaultKind],
 ) -> list[Fault]:
     """So many faults between `begin` and `end`, short ones and long ones."""
     faults = []
@@ -106,6 +109,8 @@ def _targets_of(kind: FaultKind, breakable: Breakable) -> Sequence[tuple[str, ..
             return [(name,) for name in breakable.parties]
         case FaultKind.STAGE:
             return [(name,) for name in breakable.nodes]
+        case FaultKind.CLIENT:
+            return [(name,) for name in breakable.clients]
         case FaultKind.PARTITION:
             return [()] if len(breakable.parties) > 1 else []
         case _:
@@ -118,10 +123,10 @@ def apply_faults(
     network: Network,
     nodes: Mapping[str, NodeParty],
     proxies: Mapping[str, SourceParty | TwinParty],
-    everybody: Sequence[str],
+    clients: Mapping[str, ClientParty],
 ) -> None:
     """Plan all of them."""
-    applier = _Applier(world, network, nodes, proxies, everybody)
+    applier = _Applier(world, network, nodes, proxies, clients)
     for fault in faults:
         begin, heal = applier.actions(fault)
         world.at(fault.start, begin)
@@ -134,12 +139,12 @@ class _Applier:
     network: Network
     nodes: Mapping[str, NodeParty]
     proxies: Mapping[str, SourceParty | TwinParty]
-    everybody: Sequence[str]
+    clients: Mapping[str, ClientParty]
 
     def actions(self, fault: Fault) -> tuple[Callable[[], None], Callable[[], None]]:
         """What to do when it begins and when it ends."""
         match fault.kind:
-            case FaultKind.CRASH:
+            case FaultKind.CRASH | FaultKind.CLIENT:
                 party = self._party(fault.targets[0])
                 return party.crash, lambda: None if party.process.is_up else party.restart()
             case FaultKind.FREEZE:
@@ -153,12 +158,15 @@ class _Applier:
             case _:
                 return lambda: self._change(fault, 1), lambda: self._change(fault, -1)
 
-    def _party(self, name: str) -> NodeParty | SourceParty | TwinParty:
+    def _party(self, name: str) -> NodeParty | SourceParty | TwinParty | ClientParty:
+        if name in self.clients:
+            return self.clients[name]
         return self.nodes[name] if name in self.nodes else self.proxies[name]
 
     def _directions(self, fault: Fault) -> list[tuple[str, str]]:
         if fault.kind is FaultKind.PARTITION:
-            inside, outside = fault.targets, set(self.everybody) - set(fault.targets)
+            everybody = {*self.proxies, *self.nodes, *self.clients}
+            inside, outside = fault.targets, everybody - set(fault.targets)
             pairs = [(a, b) for a in inside for b in sorted(outside)]
         else:
             pairs = [(fault.targets[0], fault.targets[1])]

@@ -11,7 +11,7 @@ from holdfast.sim.faults import FaultKind
 from holdfast.sim.parties import ClientParty, Tap
 from holdfast.sim.paths import Paths
 from holdfast.sim.recalculation import recalculate
-from holdfast.sim.scenario import COMPARING, END, HEARTBEAT, MISSED
+from holdfast.sim.scenario import COMPARING, HEARTBEAT, MISSED
 from holdfast.sim.simulation import Simulation
 from holdfast.sim.vote_oracles import check_votes, is_beyond_repair, may_skip_buckets
 from holdfast.tuples import Kind, Row, identify
@@ -25,14 +25,14 @@ MOST_AHEAD: Final = 50_000
 """How far clocks may be apart, and writing a log may take."""
 SOME_BUCKETS: Final = 5
 """What may be held beyond a bound that is kept bucket by bucket."""
-AT_THE_END: Final = 20
+AT_THE_END: Final = 2_000_000
 """What a line may hold when all is over, for readers that have not acknowledged it yet."""
 TO_SWITCH: Final = HEARTBEAT * (MISSED + 2) + 50_000
 """How long it takes to notice that a replica is gone, and to read another one."""
 LONG_BEFORE: Final = 1_500_000
 """Replicas that could talk for so long have agreed on turns."""
-SETTLED: Final = END - 600_000
-"""By the end everybody has come at least this far."""
+UNSETTLED: Final = 600_000
+"""By the end everybody has come at least so near to it."""
 
 
 def check(run: Simulation) -> list[str]:
@@ -41,25 +41,31 @@ def check(run: Simulation) -> list[str]:
         run.scenario.plans,
         {name: source.rows for name, source in run.sources.items()},
         run.scenario.size,
-        run.scenario.until,
+        run.scenario.until + (run.scenario.clocks or 0),
     )
     problems: list[str] = []
+    settled = run.scenario.until - UNSETTLED
     if run.scenario.options.policy in COMPARING:
-        problems += check_votes(run, right, SETTLED)
+        problems += check_votes(run, right, settled)
     if may_skip_buckets(run) or is_beyond_repair(run):
         return problems
+    problems += _check_lost(run)
+    if any(party.node.is_stranded for party in run.nodes.values()):
+        # People have to help. What has come until then is right.
+        settled = 0
     for (name, stream), tap in run.taps.items():
         if name in run.scenario.liars:
             continue
         who = f"replica {name}, stream {stream}"
-        problems += _check_reader(who, tap, right[stream])
+        problems += _check_reader(who, tap, right[stream], settled)
         problems += _check_words(who, tap)
     for stream, client in run.clients.items():
         who = f"client of {stream}"
-        problems += _check_reader(who, client, right[stream])
+        problems += _check_reader(who, client, right[stream], settled)
         problems += _check_ids(who, client, run.scenario.size)
         problems += _check_words(who, client)
-        problems += _check_folded(who, client, right[stream])
+        if settled:
+            problems += _check_folded(who, client, right[stream])
         problems += _check_latency(run, stream)
     problems += _check_tentative(run)
     problems += _check_gaps(run)
@@ -68,11 +74,26 @@ def check(run: Simulation) -> list[str]:
     return problems
 
 
-def _check_reader(who: str, party: ClientParty | Tap, right: Sequence[Row]) -> Iterator[str]:
+def _check_lost(run: Simulation) -> Iterator[str]:
+    """A replica without a state finds one, or says that it cannot: that takes that all replicas of
+    a stage were gone which does not converge, and that its inputs are not kept."""
+    for plan in run.scenario.plans:
+        for name in run.scenario.replicas[plan.name]:
+            node = run.nodes[name].node
+            may_strand = run.scenario.options.faults == "wipes" and not plan.convergent
+            if node.is_lost and not node.is_stranded:
+                yield f"{name}: has lost its state, and says nothing"
+            elif node.is_stranded and (run.scenario.keeps_all or not may_strand):
+                yield f"{name}: is stranded, though there is a way out"
+
+
+def _check_reader(
+    who: str, party: ClientParty | Tap, right: Sequence[Row], settled: int
+) -> Iterator[str]:
     """Oracles 1 and 7: the stable rows are those of a run without faults, ids and order included,
     and they have come far enough."""
     position = party.position
-    if position < SETTLED:
+    if position < settled:
         yield f"{who}: stuck at {position / 1e6:.3f} s"
     stable = [row for _, each in party.shown if each.kind is Kind.INSERT for row in each.rows]
     expected = _without(right, party.gaps, position)
@@ -161,6 +182,8 @@ def _check_latency(run: Simulation, stream: str) -> Iterator[str]:
     delays = next(iter(scenario.settings.values())).delays
     if delays.max_delay == math.inf or Variant.SUSPEND in (delays.failing, delays.correcting):
         return
+    if scenario.has_wild_clocks or scenario.options.faults == "wipes":
+        return
     paths = Paths(scenario)
     depth = paths.depth(stream)
     waits = depth if Variant.DELAY in (delays.failing, delays.correcting) else 1
@@ -189,7 +212,8 @@ def _check_latency(run: Simulation, stream: str) -> Iterator[str]:
 
 def _check_gaps(run: Simulation) -> Iterator[str]:
     """Nothing is given up but by a replica that converges after a crash, or for want of memory."""
-    if run.scenario.retentions:
+    scenario = run.scenario
+    if not scenario.keeps_all and (scenario.retentions or scenario.options.faults == "wipes"):
         return
     for client in run.clients.values():
         if client.gaps:
@@ -217,7 +241,7 @@ def _check_memory(run: Simulation) -> Iterator[str]:
                     most = scenario.retentions[stream].span / scenario.size + SOME_BUCKETS
                 if kept > most:
                     yield f"line {stream} of {name}: kept {kept} buckets, allowed {most:.0f}"
-                if len(line.segments) > AT_THE_END:
+                if len(line.segments) * scenario.size > AT_THE_END and not scenario.keeps_all:
                     yield f"line {stream} of {name}: keeps {len(line.segments)} buckets in the end"
 
 

@@ -20,7 +20,7 @@ AFTER_LINK: Final = 700_000
 AFTER_PROCESS: Final = 1_500_000
 """So long something counts as broken after its fault has ended."""
 
-PROCESSES: Final = (FaultKind.CRASH, FaultKind.FREEZE, FaultKind.STAGE)
+PROCESSES: Final = (FaultKind.CRASH, FaultKind.FREEZE, FaultKind.STAGE, FaultKind.CLIENT)
 
 Span = tuple[int, int]
 
@@ -36,8 +36,8 @@ class Paths:
 
     def is_open(self, stream: str, since: int, until: int) -> bool:
         """Whether a client could read something new of the stream all that time."""
-        client = f"client:{stream}"
-        return self._reaches(stream, client, (since, until))
+        client, span = f"client:{stream}", (since, until)
+        return self._process_holds(client, span) and self._reaches(stream, client, span)
 
     def is_whole(self, names: Iterable[str], since: int, until: int) -> bool:
         """Whether these lived all that time and could talk to each other."""

@@ -76,8 +76,8 @@ class Simulation:
             **{client.name: client for client in self.clients.values()},
             **{tap.name: tap for tap in self.taps.values()},
         }
-        everybody = [*self.proxies, *self.nodes, *(c.name for c in self.clients.values())]
-        apply_faults(scenario.faults, self.world, self.network, self.nodes, self.proxies, everybody)
+        clients = {client.name: client for client in self.clients.values()}
+        apply_faults(scenario.faults, self.world, self.network, self.nodes, self.proxies, clients)
         if note is not None:
             self._take_notes(Notes(self.world, note))
         for reading in scenario.readings:
@@ -108,7 +108,12 @@ class Simulation:
         self.sources[reading.source].read(reading.key, reading.value)
 
     def _process(self, name: str) -> Process:
-        return Process(self.world, self.scenario.ahead.get(name, 0))
+        scenario = self.scenario
+        process = Process(self.world, scenario.ahead.get(name, 0))
+        if scenario.clocks is not None and name in scenario.ahead:
+            random = Random(f"{scenario.seed}/clock/{name}")
+            process.set_clock = partial(random.randrange, scenario.clocks)
+        return process
 
     def _readers(self, stream: str) -> tuple[str, ...]:
         readers = [
@@ -199,14 +204,18 @@ class Simulation:
     def _client(self, stream: str) -> ClientParty:
         name = f"client:{stream}"
         kept = self.scenario.retentions.get(stream)
-        client = Client(
-            stream,
-            self.scenario.makers[stream],
-            heartbeat=HEARTBEAT,
-            missed=MISSED,
-            may_skip=kept is not None and kept.convergent,
-        )
-        return ClientParty(name, client, self._process(name), self.network)
+
+        def make(position: int) -> Client:
+            return Client(
+                stream,
+                self.scenario.makers[stream],
+                heartbeat=HEARTBEAT,
+                missed=MISSED,
+                may_skip=kept is not None and kept.convergent,
+                position=position,
+            )
+
+        return ClientParty(name, make, self._process(name), self.network)
 
     def _tap(self, replica: str, stream: str) -> Tap:
         name = f"tap:{replica}:{stream}"

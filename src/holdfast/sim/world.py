@@ -8,8 +8,8 @@ from typing import Final
 
 __all__ = ["EndlessRunError", "World"]
 
-TOO_MUCH: Final = 400_000
-"""No run has a tenth of so many events, unless somebody keeps answering himself."""
+TOO_MUCH: Final = 100_000
+"""No run has a fifth of so many events, unless somebody keeps answering himself."""
 
 
 class EndlessRunError(Exception):

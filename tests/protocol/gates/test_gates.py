@@ -324,3 +324,29 @@ def test_sampling_does_not_trust_one_in_quarantine() -> None:
     gate.readmit("w")
     gate.fail(gate.trusted)
     assert gate.trusted == "w"
+
+
+def test_sampling_goes_on_when_everybody_has_been_found_lying_once() -> None:
+    gate = Sample(FOUR, every=1)
+    commands: list[Command] = []
+
+    def say(bucket: int, liar: str) -> None:
+        for name in sorted(FOUR, key=lambda each: each == liar):
+            said = b"lie" if name == liar else right(bucket)
+            commands.extend(gate.take(Copy(name, bucket, said)))
+
+    def read_on(until: int) -> None:
+        """A replica that is newly trusted is read from where nothing has been released."""
+        while gate.next < until:
+            commands.extend(gate.take(Copy(gate.trusted, gate.next, right(gate.next))))
+
+    for bucket, liar in enumerate(FOUR):
+        say(bucket, liar)
+        read_on(bucket + 1)
+    assert {each.replica for each in commands if isinstance(each, Accuse)} == set(FOUR)
+    # The last one that was found out is not believed, least of all where the truth is known.
+    for bucket in range(4, 8):
+        say(bucket, "d")
+        read_on(bucket + 1)
+    assert not [each for each in released(commands) if each.digest == b"lie"]
+    assert gate.trusted != "d"

@@ -227,14 +227,14 @@ def fork_at(gate: Order, until: int = 110) -> None:
 @pytest.mark.parametrize(
     ("failing", "correcting", "when_failing", "when_correcting"),
     [
-        (P, P, 121, 121),
-        (P, D, 121, 121 + 50),
-        (P, S, 121, math.inf),
-        (D, P, 121 + 50, 121),
-        (D, D, 121 + 50, 121 + 50),
-        (D, S, 121 + 50, math.inf),
-        (S, P, math.inf, 121),
-        (S, D, math.inf, 121 + 50),
+        (P, P, 131, 131),
+        (P, D, 131, 131 + 50),
+        (P, S, 131, math.inf),
+        (D, P, 131 + 50, 131),
+        (D, D, 131 + 50, 131 + 50),
+        (D, S, 131 + 50, math.inf),
+        (S, P, math.inf, 131),
+        (S, D, math.inf, 131 + 50),
         (S, S, math.inf, math.inf),
     ],
 )
@@ -244,9 +244,18 @@ def test_after_the_first_preview_the_variant_says_how_long_others_wait(
     gate = make(max_delay=50, failing=failing, correcting=correcting)
     fork_at(gate)
     assert gate.due(correcting=False) == math.inf
-    gate.take("a", piece(110, 120), 121)
+    gate.take("a", piece(110, 120), 131)
     assert gate.due(correcting=False) == when_failing
     assert gate.due(correcting=True) == when_correcting
+
+
+def test_nothing_is_previewed_while_buckets_are_complete_when_they_usually_are() -> None:
+    gate = make(max_delay=50)
+    fork_at(gate, 120)
+    gate.take("b", piece(100, 110), 112)
+    assert gate.due(correcting=True) == 110 + 10 + 2 + 10, "a bucket after the first one is missed"
+    gate.take("a", piece(120, 200), 113)
+    assert gate.due(correcting=True) == 110 + 10 + 2 + 10
 
 
 @pytest.mark.parametrize("variant", [P, D, S])

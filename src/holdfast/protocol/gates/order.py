@@ -247,7 +247,12 @@ class Order:
             return self._first_due(number)
         if len(reached) == len(self.streams):
             return max(reached.values())
-        return min(reached.values()) + self.delays.patience
+        # While buckets are complete as they usually are, nothing is missing: one stream is only
+        # ahead of another. A fork that went with it would never be caught up with.
+        missing = self._missed(self._complete) + self.size
+        return min(
+            max(min(reached.values()) + self.delays.patience, missing), self._first_due(number)
+        )
 
     def _first_due(self, number: int) -> float:
         """A bucket is missed from when it would usually have been complete.
@@ -258,13 +263,17 @@ class Order:
         reached = self._reached(number)
         if not reached:
             return math.inf
-        missed = self._advanced + self.size
-        if self._lags:
-            missed = (number + 1) * self.size + min(self._lags)
+        missed = self._missed(number)
         return min(
             max(missed + self.delays.of(stream), time, self._not_before)
             for stream, time in reached.items()
         )
+
+    def _missed(self, number: int) -> int:
+        """When this bucket would usually have been complete."""
+        if not self._lags:
+            return self._advanced + self.size
+        return (number + 1) * self.size + min(self._lags)
 
     def next_preview(
         self, now: int, correcting: bool, *, hopeful: bool = True, most: int = 1

@@ -103,13 +103,19 @@ class Sample:
         )
         settled = ballot.agreed is not None
         accused = ballot.take(copy)
-        self._liars |= {each.replica for each in accused}
+        self._note_liars({each.replica for each in accused})
         commands: list[Command] = list(accused)
         if ballot.agreed is not None and not settled:
             commands += self._settle(copy.bucket, ballot)
         if self.trusted in self._liars:
             self._trust_another(self._liars, ballot.holders)
         return commands
+
+    def _note_liars(self, found: set[str]) -> None:
+        self._liars |= found
+        if found and self._liars.issuperset(self.replicas):
+            # Somebody has to be trusted: whoever was found out long ago, but for good reasons.
+            self._liars = found | self._quarantine
 
     def _settle(self, bucket: int, ballot: Ballot) -> list[Command]:
         """Compare what was agreed upon with what was released, if it was."""

@@ -8,20 +8,29 @@ from holdfast.protocol.client import Client, Shown
 from holdfast.protocol.messages import Message, Send
 from holdfast.sim.network import Network
 from holdfast.sim.parties.process import Process
+from holdfast.tuples import Kind
 
 __all__ = ["ClientParty"]
 
 
 class ClientParty:
-    """Reads one stream for as long as the simulation lasts."""
+    """Reads one stream; the final rows that it was shown outlive it."""
 
-    def __init__(self, name: str, client: Client, process: Process, network: Network) -> None:
+    def __init__(
+        self, name: str, make: Callable[[int], Client], process: Process, network: Network
+    ) -> None:
+        """`make(position)` gives the client of the protocol, at the start and after a crash."""
         self.name = name
-        self.client = client
         self.process = process
         self.network = network
         self.shown: list[tuple[int, Shown]] = []
         self.observe: Callable[[Shown], None] = lambda shown: None
+        self._make = make
+        self._given_up: list[tuple[int, int]] = []
+        self._begin(0)
+
+    def _begin(self, position: int) -> None:
+        self.client = self._make(position)
         self.process.wake_at(self.process.now, self._wake)
 
     @property
@@ -32,7 +41,23 @@ class ClientParty:
     @property
     def gaps(self) -> list[tuple[int, int]]:
         """What it was told to do without."""
-        return self.client.gaps
+        return [*self._given_up, *self.client.gaps]
+
+    def crash(self) -> None:
+        self.process.kill()
+
+    def restart(self) -> None:
+        """Go on after the final rows; previews that were shown are gone."""
+        self.process.start()
+        self._given_up += self.client.gaps
+        for kind in (Kind.UNDO, Kind.REC_DONE):
+            self._show(Shown(kind, self._stands))
+        self._begin(self.position)
+
+    @property
+    def _stands(self) -> int:
+        final = (each.boundary for _, each in reversed(self.shown) if each.kind is Kind.INSERT)
+        return next(final, 0)
 
     def deliver(self, sender: str, message: Message) -> None:
         self.process.do(lambda: self._receive(sender, message))
@@ -45,9 +70,12 @@ class ClientParty:
 
     def _do(self, shown: Sequence[Shown], sends: Sequence[Send]) -> None:
         for each in shown:
-            self.shown.append((self.process.world.now, each))
-            self.observe(each)
+            self._show(each)
         self._send(sends)
+
+    def _show(self, shown: Shown) -> None:
+        self.shown.append((self.process.world.now, shown))
+        self.observe(shown)
 
     def _send(self, sends: Sequence[Send]) -> None:
         for send in sends:

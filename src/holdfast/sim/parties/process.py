@@ -18,6 +18,8 @@ class Process:
         self.world = world
         self.ahead = ahead
         self.is_up = True
+        self.set_clock: Callable[[], int] = lambda: self.ahead
+        """How far ahead its clock is after a restart."""
         self._life = 0
         self._frozen_until = 0
         self._put_off: deque[Callable[[], None]] = deque()
@@ -71,6 +73,7 @@ class Process:
 
     def start(self) -> None:
         self.is_up = True
+        self.ahead = self.set_clock()
         self._frozen_until = 0
 
     def freeze(self, until: int) -> None:

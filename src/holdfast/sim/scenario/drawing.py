@@ -30,6 +30,8 @@ from holdfast.sim.scenario.times import (
     PATIENCE,
     SIZE,
     SOURCES_STOP,
+    WILD,
+    WIPES_END,
 )
 from holdfast.sim.topologies import draw_topology
 
@@ -48,7 +50,10 @@ def draw_scenario(seed: int, options: Options) -> Scenario:
     topology = options.topology
     if topology == "any" and options.policy in COMPARING:
         topology = draws("which").choice(COMPARING[options.policy])
-    diagram = draw_topology(topology, draws("topology"), SIZE)
+    if topology == "any" and options.faults == "wipes":
+        topology = draws("which").choice(["any", "last-rows"])
+    size = draws("size").choice([40_000, 100_000, 250_000]) if options.faults == "varied" else SIZE
+    diagram = draw_topology(topology, draws("topology"), size)
     plans = rewrite(diagram)
     replicas = _draw_replicas(draws("replicas"), plans, options.policy)
     settings = _draw_settings(draws("settings"), plans, options)
@@ -61,6 +66,8 @@ def draw_scenario(seed: int, options: Options) -> Scenario:
         may_skip = options.policy == "switch"
         retentions = {name: _retention(plans, name, may_skip) for name in _streams(plans)}
         settings = {plan.name: _bounded(settings[plan.name], plan, retentions) for plan in plans}
+    if options.faults == "wipes" and draws("kept").random() < 0.5:
+        retentions = dict.fromkeys(_streams(plans), Retention(least=math.inf))
     twins = _draw_twins(draws("twins"), diagram, options, retentions)
     random = draws("else")
     scenario = Scenario(
@@ -89,7 +96,35 @@ def draw_scenario(seed: int, options: Options) -> Scenario:
         ahead=_draw_more_clocks(draws("twins/clocks"), scenario),
         settings=_draw_most(draws("most"), settings),
     )
+    if options.faults == "varied":
+        scenario = _vary(draws("varied"), scenario, size)
+    elif options.faults == "wipes":
+        scenario = replace(scenario, until=WIPES_END)
     return scenario.with_faults(draw_schedule(draws("faults"), scenario))
+
+
+def _vary(random: Random, scenario: Scenario, size: int) -> Scenario:
+    """Buckets of this size, inputs with delays of their own, clocks that are other ones after each
+    restart: small differences, or with nobody to set them."""
+    settings = {
+        plan.name: replace(
+            scenario.settings[plan.name],
+            size=size,
+            delays=replace(
+                scenario.settings[plan.name].delays,
+                inputs={
+                    stream: random.choice([400_000, 700_000])
+                    for stream in plan.inputs
+                    if random.random() < 0.3 and scenario.options.policy == "switch"
+                },
+            ),
+        )
+        for plan in scenario.plans
+    }
+    wild = not scenario.twins and random.random() < 0.5
+    clocks = WILD if wild else 20_000
+    ahead = {name: random.randrange(clocks) for name in scenario.ahead}
+    return replace(scenario, size=size, settings=settings, ahead=ahead, clocks=clocks)
 
 
 def _draw_twins(

@@ -10,7 +10,7 @@ from holdfast.errors import InvalidArgumentError
 __all__ = ["BYZANTINE", "COMPARING", "FAULTS", "FAULTY", "POLICIES", "WITH_TWINS", "Options"]
 
 POLICIES: Final = ("switch", "order", "vote", "vote-latest", "sample", "first", "latest")
-FAULTS: Final = ("all", "none", "short", "cuts", "crashes", "frequent", "long")
+FAULTS: Final = ("all", "none", "short", "cuts", "crashes", "frequent", "long", "wipes", "varied")
 
 EXACTLY_ONCE: Final = ("chain-2", "chain-3", "window", "diamond")
 COMPARING: Final = {
@@ -25,6 +25,8 @@ can be checked: where buckets may be missing, those without state."""
 BYZANTINE: Final = ("vote", "vote-latest", "sample")
 WITH_TWINS: Final = ("switch", "order")
 """Policies under which sources may have a hot standby."""
+NOT_COMPARED: Final = ("wipes", "varied")
+"""Faults that go only with policies that read one replica at a time."""
 FAULTY: Final = 1
 """How many replicas these policies outvote."""
 
@@ -44,6 +46,11 @@ class Options:
         ):
             if given not in known:
                 raise InvalidArgumentError(f"{name}: is {given!r}; give one of {', '.join(known)}")
+        if self.faults in NOT_COMPARED and self.policy in COMPARING:
+            raise InvalidArgumentError(
+                f"faults: is {self.faults!r} with policy {self.policy!r}, which compares replicas; "
+                "give it with switch or order"
+            )
         fitting = ("any", *COMPARING.get(self.policy, (self.topology,)))
         if self.topology not in fitting:
             raise InvalidArgumentError(

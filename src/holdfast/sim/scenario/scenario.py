@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -12,7 +13,7 @@ from holdfast.sim.faults import Fault
 from holdfast.sim.liars import Lie
 from holdfast.sim.parties.node import Cost
 from holdfast.sim.scenario.options import Options
-from holdfast.sim.scenario.times import END, SIZE
+from holdfast.sim.scenario.times import END, SIZE, WILD
 
 __all__ = ["Reading", "Scenario"]
 
@@ -55,6 +56,18 @@ class Scenario:
     """Of a bucket."""
     until: int = END
     """When all is over."""
+    clocks: int | None = None
+    """A process that is restarted finds its clock up to so far ahead; None: as it was."""
+
+    @property
+    def has_wild_clocks(self) -> bool:
+        """Whether clocks are farther apart than is promised anything for but the right rows."""
+        return self.clocks is not None and self.clocks >= WILD
+
+    @property
+    def keeps_all(self) -> bool:
+        """Whether all streams are kept from their beginning."""
+        return any(kept.least == math.inf for kept in self.retentions.values())
 
     def with_faults(self, faults: Collection[Fault]) -> Scenario:
         """The same with only these faults."""

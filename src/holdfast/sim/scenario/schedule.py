@@ -13,6 +13,7 @@ from holdfast.sim.scenario.times import FIRST_FAULT, HEALED
 
 __all__ = ["draw_schedule"]
 
+WITHOUT_CLIENTS: Final = tuple(kind for kind in FaultKind if kind is not FaultKind.CLIENT)
 LINKS: Final = (FaultKind.CUT, FaultKind.ONE_WAY, FaultKind.PARTITION, FaultKind.FLAP)
 
 
@@ -23,10 +24,13 @@ def draw_schedule(random: Random, scenario: Scenario) -> list[Fault]:
         return []
     if family == "short":
         return _draw_short(random, scenario, breakable)
+    if family == "wipes":
+        return _draw_wipe(random, scenario, breakable)
     kinds = {
         "cuts": LINKS,
         "crashes": (FaultKind.CRASH, FaultKind.FREEZE, FaultKind.STAGE),
-    }.get(family, tuple(FaultKind))
+        "varied": tuple(FaultKind),
+    }.get(family, WITHOUT_CLIENTS)
     longest = HEALED - FIRST_FAULT if family == "long" else 3_000_000
     outage = [_draw_outage(random, scenario)] if random.random() < 0.5 else []
     drawn = outage + draw_faults(
@@ -65,6 +69,28 @@ def _draw_outage(random: Random, scenario: Scenario) -> Fault:
     start = random.randrange(FIRST_FAULT, HEALED - 3_000_000)
     end = start + random.randrange(1_600_000, 3_000_000)
     return Fault(FaultKind.PARTITION, start, end, scenario.makers[source])
+
+
+def _draw_wipe(random: Random, scenario: Scenario, breakable: Breakable) -> list[Fault]:
+    """All replicas of a stage are down at once, with nothing left; links fail before and after."""
+    stage = random.choice(sorted(scenario.replicas))
+    start = random.randrange(1_500_000, 3_000_000)
+    wiped = [
+        Fault(FaultKind.CRASH, start + random.randrange(50_000), start + ends, (name,))
+        for name in scenario.replicas[stage]
+        for ends in [random.randrange(100_000, 1_200_000)]
+    ]
+    others = draw_faults(
+        random,
+        breakable,
+        count=random.randrange(3),
+        begin=FIRST_FAULT,
+        end=HEALED,
+        shortest=50_000,
+        longest=1_500_000,
+        kinds=LINKS,
+    )
+    return sorted(wiped + others, key=lambda fault: fault.start)
 
 
 def _draw_short(random: Random, scenario: Scenario, breakable: Breakable) -> list[Fault]:
@@ -109,4 +135,5 @@ def _breakable(random: Random, scenario: Scenario) -> Breakable:
         compared = set(scenario.replicas["s1"])
         crashable = [name for name in crashable if name not in compared]
     nodes = tuple(name for names in scenario.replicas.values() for name in names)
-    return Breakable(tuple(sorted(links)), (*sources, *nodes), tuple(crashable), nodes)
+    clients = tuple(f"client:{stream}" for stream in scenario.diagram.outputs)
+    return Breakable(tuple(sorted(links)), (*sources, *nodes), tuple(crashable), nodes, clients)

@@ -13,6 +13,10 @@ FIRST_FAULT: Final = 500_000
 HEALED: Final = 4_500_000
 SOURCES_STOP: Final = 5_300_000
 END: Final = 6_800_000
+WIPES_END: Final = 16_000_000
+"""Where all replicas of a stage lose their state it takes longer, stage by stage."""
+WILD: Final = 1_000_000
+"""So far clocks are apart that nobody has set."""
 TWIN_PERIOD: Final = 25_000
 TWIN_PATIENCE: Final = 150_000
 """How often a source and its hot standby speak, and when the standby takes over."""
