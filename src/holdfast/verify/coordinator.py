@@ -7,7 +7,6 @@ has ended, starts again what can be started again, and hashes whatever it delive
 from __future__ import annotations
 
 import logging
-import signal
 import time
 from collections import deque
 from collections.abc import Callable
@@ -97,6 +96,8 @@ class Coordinator:
         """What the verifiers are to hear, in order."""
         self._begun = time.monotonic()
         self._rows = 0
+        self._is_reopened = False
+        """Whether the job was done, and of its result no good copy was left."""
         self._seen: set[Finding] = set()
 
     def run(self, show: Callable[[Coordinator], None], ending: Event | None = None) -> Account:
@@ -145,7 +146,7 @@ class Coordinator:
         if self.standing is None or self.standing.state is JobState.FAILED:
             return False
         if self.standing.state is JobState.RUNNING:
-            self._end_dissenters(self.standing)
+            self._move_dissenters(self.standing)
         self._tell_ends()
         if self.standing.state is JobState.RUNNING:
             for member in self.members.values():
@@ -192,21 +193,17 @@ class Coordinator:
         member.ended, member.code = time.monotonic(), code
         logger.info("replica %d has ended with %d", member.number, code)
 
-    def _end_dissenters(self, standing: Standing) -> None:
-        """Where too few agreed, let those who differ try on other hosts, if there are any."""
+    def _move_dissenters(self, standing: Standing) -> None:
+        """Where too few agreed, let those who differ try on other hosts, if there are any. The
+        verifiers go on to expect their votes."""
         new = set(standing.findings) - self._seen
         self._seen |= new
         for replica in {each for finding in new for each in finding.dissenters}:
             member = self.members[replica]
-            is_movable = self.placement.next_pool(replica) != self.placement[replica]
-            if member.running is not None and is_movable:
+            if member.running is not None and self._move(replica):
                 member.running.ask_to_end()
                 member.running.end(ANSWER)
-                member.running = None
-                member.ended, member.code = time.monotonic(), -signal.SIGTERM
-                member.failures -= 1
-                self._tell_ends()
-                self._start_again(member)
+                self._start(member)
 
     def _tell_ends(self) -> None:
         """Whose processes have ended although the job is not done, or not well."""
@@ -220,6 +217,9 @@ class Coordinator:
                 self._untold.append(partial(self._witness.gone, member.number))
 
     def _start_again(self, member: Member) -> None:
+        if self._is_reopened and member.code == 0 and not member.is_gone:
+            # It was right to end when the job was done; now there is more to do.
+            self._start(member)
         if not member.is_gone or member.is_lost:
             return
         member.failures += 1
@@ -231,13 +231,16 @@ class Coordinator:
         self._untold.append(partial(self._witness.back, member.number))
         self._start(member)
 
-    def _move(self, replica: int) -> None:
+    def _move(self, replica: int) -> bool:
         """To hosts that nobody has, if there are any and they have room."""
         pool = self.placement.next_pool(replica)
-        if self._admission is None or self._admission.move(
-            {**self.placement.pools(), replica: pool}
-        ):
-            self.placement.move(replica, pool)
+        if pool == self.placement[replica]:
+            return False
+        pools = {**self.placement.pools(), replica: pool}
+        if self._admission is not None and not self._admission.move(pools):
+            return False
+        self.placement.move(replica, pool)
+        return True
 
     def _failure(self) -> str | None:
         """Why there will be no result; None as long as there may be one."""
@@ -274,11 +277,7 @@ class Coordinator:
             is_delivered = False
         self._untold += [partial(self._witness.broken, *copy) for copy in bad]
         self._consult()
-        if not is_delivered and not self._untold:
-            # Those that were done were right to end; now there is more to do.
-            for member in self.members.values():
-                if member.ended is not None and member.code == 0:
-                    self._start(member)
+        self._is_reopened |= not is_delivered
         return is_delivered
 
     def _linger(self, show: Callable[[Coordinator], None], ending: Event) -> None:
