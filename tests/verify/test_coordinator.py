@@ -147,6 +147,23 @@ def test_wrong_data_of_the_last_stage_is_not_delivered(tmp_path: Path) -> None:
     assert found <= {1, 2, 3}
 
 
+def test_one_word_against_another_is_settled_by_looking(tmp_path: Path) -> None:
+    """Only replica 6 reads what replica 1 has spoilt, and one accuser may lie himself."""
+    lies = (
+        Lie(1, "hourly", Wrong.DATA),
+        Lie(1, "charges", Wrong.HANG),
+        Lie(6, "hourly", Wrong.VALUE),
+    )
+    others = (2, 3, 4, 5, 7)
+    holds = (
+        *held("charges", *others, until=Seen(6, "charges")),
+        *held("bills", *others, until=Seen(6, "charges", "made")),
+    )
+    account = run(Case(2, Mode.BLOCKING, lies, holds=holds), tmp_path)
+    found = {(each.replica, each.kind, each.stage) for each in account.findings}
+    assert (1, Kind.BROKEN_DATA, "hourly") in found
+
+
 def test_when_all_copies_of_the_result_are_bad_it_is_computed_again(tmp_path: Path) -> None:
     everybody = tuple(Lie(number, "bills", Wrong.DATA) for number in (1, 2, 3, 4))
     account, expected = run_plain(Case(1, Mode.HYBRID, everybody), tmp_path, seed=7)

@@ -17,13 +17,14 @@ from threading import Event
 from typing import Final, Self
 
 from holdfast.errors import StoreUnavailableError
-from holdfast.protocol.verification import Finding, JobState, Standing
+from holdfast.protocol.verification import Doubt, Finding, JobState, Standing
 from holdfast.verify.account import Account, hosts_of
 from holdfast.verify.admission import Admission
 from holdfast.verify.config import Pool
 from holdfast.verify.delivery import UndeliverableError, deliver
 from holdfast.verify.placement import Placement
 from holdfast.verify.processes import Launcher, Running
+from holdfast.verify.slice_files import is_right
 from holdfast.verify.submission import Submission
 from holdfast.wire import UnreachableError
 
@@ -99,6 +100,7 @@ class Coordinator:
         self._is_reopened = False
         """Whether the job was done, and of its result no good copy was left."""
         self._seen: set[Finding] = set()
+        self._resolved: set[Doubt] = set()
 
     def run(self, show: Callable[[Coordinator], None], ending: Event | None = None) -> Account:
         """Until the result is delivered or cannot be had. `show` is called again and again.
@@ -162,6 +164,17 @@ class Coordinator:
             self.standing = self._asked.consult()
         except UnreachableError as error:
             logger.debug("%s", error)
+        else:
+            self._resolve_doubts(self.standing)
+
+    def _resolve_doubts(self, standing: Standing) -> None:
+        """Hash copies of which too few to be believed say that they are broken."""
+        for doubt in set(standing.doubts) - self._resolved:
+            self._resolved.add(doubt)
+            agreed = standing.verdicts[doubt.stage].slices.get(doubt.slice)
+            if agreed and not is_right(self.submission.storage, agreed.digest, doubt.holder):
+                told = (doubt.stage, doubt.slice, doubt.holder.replica)
+                self._untold.append(partial(self._witness.broken, *told))
 
     def _keep_verifiers(self) -> None:
         now = time.monotonic()
@@ -283,12 +296,13 @@ class Coordinator:
     def _linger(self, show: Callable[[Coordinator], None], ending: Event) -> None:
         """Let replicas come to their end, so that what they report late is judged too."""
         end = time.monotonic() + self.submission.config.linger
-        while time.monotonic() < end and not ending.is_set():
+        while True:
             for member in self.members.values():
                 self._notice_end(member)
             self._tell_ends()
             self._consult()
-            if not any(member.running for member in self.members.values()):
+            is_over = not self._untold and not any(each.running for each in self.members.values())
+            if is_over or time.monotonic() >= end or ending.is_set():
                 return
             show(self)
             ending.wait(EVERY)
