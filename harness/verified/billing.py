@@ -7,13 +7,14 @@ import runpy
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from rich.console import Console
 
 from harness.parts import REPOSITORY
 from harness.processes import spark_environment
-from harness.verified.lies import Lie, write_lies
+from harness.verified.holds import Hold, Parts, holds_for
+from harness.verified.lies import Lie
 from holdfast.protocol.verification import Mode, Model, Quorum
 from holdfast.verify.account import Account
 from holdfast.verify.command import verify_job
@@ -43,6 +44,7 @@ def small_config(
     faults: int = 1,
     mode: Mode = Mode.HYBRID,
     linger: float = 30.0,
+    verifiers: int | Literal["all-to-all"] = 1,
 ) -> Config:
     """Hosts are made up: each replica's processes are told what to call this machine."""
     numbers = Quorum(model, faults).numbers
@@ -55,6 +57,7 @@ def small_config(
         patience=60.0,
         limit=90.0,
         linger=linger,
+        verifiers=verifiers,
         storage=str(folder / "storage"),
         work=str(folder / "work"),
         replica=Need(cores=1, memory="512m"),
@@ -67,24 +70,31 @@ def small_config(
 
 
 def verify_billing(
-    file: Path, config: Config, folder: Path, lies: Sequence[Lie] = (), name: str = "output"
+    file: Path,
+    config: Config,
+    folder: Path,
+    lies: Sequence[Lie] = (),
+    holds: Sequence[Hold] = (),
 ) -> Account:
-    """Verified or not: the account says so. What the command shows goes to a file."""
-    write_lies(list(lies), folder / "lies.json")
+    """Verified or not: the account says so. What the command shows goes to a file. Every lie is
+    told: others wait for it."""
+    numbers = Quorum(config.model, config.faults).numbers
+    parts = folder / "parts.json"
+    Parts(tuple(lies), (*holds_for(lies, numbers), *holds)).write(parts)
     submissions = []
 
     def launch(submission: Submission) -> ProcessLauncher:
         submissions.append(submission)
         return ProcessLauncher(
             submission,
-            replica=("-m", "harness.verified.lying_replica", str(folder / "lies.json")),
+            replica=("-m", "harness.verified.lying_replica", str(parts)),
             environment=spark_environment(folder),
         )
 
     with (folder / "screen.txt").open("a") as screen:
         console = Console(file=screen, width=120)
         try:
-            return verify_job(file, config, folder / name, console, launch=launch)
+            return verify_job(file, config, folder / "output", console, launch=launch)
         except JobFailedError:
             return Account.read(submissions[-1].folder)
 

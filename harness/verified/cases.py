@@ -6,12 +6,13 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from harness.verified.lies import Lie, Wrong, was_told
+from harness.verified.holds import Hold
+from harness.verified.lies import Lie, Wrong
 from harness.verified.plain import ThreadLauncher, write_energy
 from holdfast.protocol.verification import Kind, Mode, Model, Quorum, Run
 from holdfast.verify.account import Account
@@ -41,7 +42,9 @@ class Case:
     faults: int
     mode: Mode
     lies: tuple[Lie, ...] = ()
-    verifiers: int | str = 1
+    verifiers: int | Literal["all-to-all"] = 1
+    holds: tuple[Hold, ...] = ()
+    """Besides those by which every lie is told."""
 
     @property
     def liars(self) -> set[int]:
@@ -67,6 +70,8 @@ def matrix() -> list[Case]:
                 Lie(replica, stage, wrong, sticky=True, alike=True)
                 for replica in range(1, liars + 1)
             ),
+            # Who says two things says them to different verifiers.
+            verifiers=3 if wrong is Wrong.EQUIVOCATION else 1,
         )
         for mode in Mode
         for wrong in Wrong
@@ -81,29 +86,24 @@ def run_plain(
     """Run it without Spark; the account, and what the bills should be."""
     file, expected = write_energy(folder / "job", seed)
     quorum = Quorum(Model.BYZANTINE, case.faults)
-    # Where all say something nobody is given up: on a busy machine those who are right are late.
-    wrongs = {lie.wrong for lie in case.lies}
-    is_short = len(case.liars) > case.faults and not wrongs <= {
-        Wrong.VALUE,
-        Wrong.COUNT,
-        Wrong.SLOW,
-    }
-    hangs = Wrong.HANG in wrongs
+    hangs = any(lie.wrong is Wrong.HANG for lie in case.lies)
+    # Only those who hang are given up: on a busy machine those who are right are late too.
+    is_short = hangs and len(case.liars) > case.faults
     config = Config(
         faults=case.faults,
         mode=case.mode,
         patience=1.0 if is_short else 30.0,
         limit=2.0 if is_short else 60.0,
         restarts=1,
-        linger=0.5 if hangs else 20.0,
-        verifiers=case.verifiers,  # type: ignore[arg-type]
+        linger=0.5 if hangs else 60.0,
+        verifiers=case.verifiers,
         storage=str(folder / "storage"),
         work=str(folder / "work"),
         pools=tuple(Pool(name=f"p{n}", hosts=(f"h{n}",)) for n in (*quorum.numbers, "-spare")),
     )
     submission = submit(file, config)
     placement = plan_placement(quorum.numbers, config.pools, shared=False)
-    launcher = ThreadLauncher(submission, list(case.lies))
+    launcher = ThreadLauncher(submission, case.lies, case.holds)
     output = folder / "output"
     with Coordinator(submission, placement, launcher, output) as coordinator:
         account = coordinator.run(lambda _: None)
@@ -139,15 +139,14 @@ def judge(case: Case, account: Account, is_right: Callable[[Path], bool]) -> Non
 
 
 def _can_be_found(lie: Lie, account: Account) -> bool:
-    """Whether it was told, and if it is about data, whether the liar has come to read its own copy
-    when that was agreed upon, and so tells of it. What nobody reads does no harm."""
-    folder = account.folder / f"replica-{lie.replica}"
-    if lie.wrong is not Wrong.DATA or not was_told(lie, folder):
-        return was_told(lie, folder)
-    steps = map(json.loads, (folder / "trace.jsonl").read_text().splitlines())
+    """Of wrong data: whether the liar has come to read its own copy when that was agreed upon, and
+    so tells of it. What nobody reads does no harm."""
+    if lie.wrong is not Wrong.DATA:
+        return True
+    trace = account.folder / f"replica-{lie.replica}" / "trace.jsonl"
     return any(
         each["verified"] and each["replica"] == lie.replica
-        for step in steps
+        for step in map(json.loads, trace.read_text().splitlines())
         if step["event"] == "starts"
         for each in step["inputs"].get(lie.stage, ())
     )

@@ -12,14 +12,12 @@ from enum import StrEnum
 from hashlib import sha256
 from pathlib import Path
 
-import msgspec
-
 from holdfast.protocol.verification import Report, Run
 from holdfast.verify.client import ATTEMPT, Witness
 from holdfast.verify.messages import Reported, encode, seal
 from holdfast.wire import WireError, act
 
-__all__ = ["Lie", "LyingWitness", "Wrong", "is_time", "read_lies", "was_told", "write_lies"]
+__all__ = ["Lie", "LyingWitness", "Wrong", "is_time"]
 
 
 class Wrong(StrEnum):
@@ -44,31 +42,14 @@ class Lie:
     """Whether all who tell it say the same."""
 
 
-def write_lies(lies: list[Lie], path: Path) -> None:
-    path.write_bytes(msgspec.json.encode(lies))
-
-
-def read_lies(path: Path, replica: int) -> list[Lie]:
-    lies = msgspec.json.decode(path.read_bytes(), type=list[Lie])
-    return [lie for lie in lies if lie.replica == replica]
-
-
 def is_time(lie: Lie, folder: Path) -> bool:
     """Whether to tell it now; the folder remembers those that were told."""
-    if was_told(lie, folder) and not lie.sticky:
+    mark = folder / f"told {lie.stage} {lie.wrong}"
+    if mark.exists() and not lie.sticky:
         return False
     folder.mkdir(parents=True, exist_ok=True)
-    _mark(lie, folder).touch()
+    mark.touch()
     return True
-
-
-def was_told(lie: Lie, folder: Path) -> bool:
-    """One who comes late to a stage that is agreed upon never tells its lie."""
-    return _mark(lie, folder).exists()
-
-
-def _mark(lie: Lie, folder: Path) -> Path:
-    return folder / f"told {lie.stage} {lie.wrong}"
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
-"""A replica on Spark that lies: `python -m harness.verified.lying_replica LIES ORDERS`.
+"""A replica on Spark that lies: `python -m harness.verified.lying_replica PARTS ORDERS`.
 
 It is `holdfast.verify.replica_process` with a witness and a computer that do wrong what the file
-LIES says of this replica.
+PARTS says of this replica.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 from functools import partial
 from pathlib import Path
 from threading import Event
@@ -17,7 +18,8 @@ from typing import Any, Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from harness.verified.lies import Lie, LyingWitness, Wrong, is_time, read_lies
+from harness.verified.holds import Hold, Parts, hold_back
+from harness.verified.lies import Lie, LyingWitness, Wrong, is_time
 from holdfast.protocol.verification import Agreed, Compute
 from holdfast.verify import replica_process
 from holdfast.verify.computing import Frames, SparkComputer
@@ -31,9 +33,11 @@ SLOW: Final = 10.0
 
 class _LyingComputer(SparkComputer):
     lies: tuple[Lie, ...] = ()
+    holds: tuple[Hold, ...] = ()
     home = Path()
 
     def compute(self, step: Compute) -> tuple[Agreed, ...]:
+        hold_back(self.holds, self._replica, step.stage, self.home.parent, time.sleep)
         lies = [lie for lie in self.lies if lie.stage == step.stage and is_time(lie, self.home)]
         for lie in lies:
             self._misbehave(lie.wrong)
@@ -77,10 +81,12 @@ _NUMBERS: Final = ("byte", "short", "integer", "long", "float", "double", "decim
 
 
 def main(arguments: list[str]) -> None:
-    lies_path, orders_path = arguments
+    parts_path, orders_path = arguments
     orders = Orders.read(Path(orders_path))
-    lies = tuple(read_lies(Path(lies_path), orders.replica))
+    parts = Parts.read(Path(parts_path))
+    lies = tuple(lie for lie in parts.lies if lie.replica == orders.replica)
     _LyingComputer.lies = lies
+    _LyingComputer.holds = parts.holds
     _LyingComputer.home = Path(orders.folder)
     process: Any = replica_process
     process.SparkComputer = _LyingComputer

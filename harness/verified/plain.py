@@ -7,7 +7,7 @@ be tried in every mode within seconds.
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from random import Random
@@ -17,6 +17,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from harness.verified.holds import Hold, hold_back, holds_for
 from harness.verified.lies import Lie, LyingWitness, Wrong, is_time
 from holdfast.errors import HoldfastError
 from holdfast.protocol.verification import Agreed, Compute, Holder, Input, Plan, Report, Standing
@@ -36,7 +37,7 @@ from holdfast.verify.trace import Trace
 
 __all__ = ["PlainComputer", "ThreadLauncher", "write_energy"]
 
-SLOW: Final = 1.0
+SLOW: Final = 0.3
 """Seconds that a slow replica takes longer."""
 KILLED: Final = -9
 METERS, READINGS = 6, 60
@@ -50,7 +51,13 @@ class PlainComputer:
     """Of one replica, with its lies."""
 
     def __init__(
-        self, orders: Orders, witness: Witness, lies: list[Lie], host: str, ending: Event
+        self,
+        orders: Orders,
+        witness: Witness,
+        lies: list[Lie],
+        holds: Sequence[Hold],
+        host: str,
+        ending: Event,
     ) -> None:
         job = load_job(orders.file)
         assert isinstance(job, Job)
@@ -58,15 +65,14 @@ class PlainComputer:
         self._orders = orders
         self._witness = witness
         self._lies = lies
+        self._holds = holds
         self._host = host
         self._ending = ending
 
     def compute(self, step: Compute) -> tuple[Agreed, ...]:
-        lies = [
-            lie.wrong
-            for lie in self._lies
-            if lie.stage == step.stage and is_time(lie, Path(self._orders.folder))
-        ]
+        home = Path(self._orders.folder)
+        hold_back(self._holds, self._orders.replica, step.stage, home.parent, self._pause)
+        lies = [lie.wrong for lie in self._lies if lie.stage == step.stage and is_time(lie, home)]
         self._misbehave(lies)
         tables = {
             **{name: self._source(name) for name in self._job.sources},
@@ -83,7 +89,11 @@ class PlainComputer:
         if Wrong.HANG in lies:
             self._ending.wait()
             raise _EndedError
-        if Wrong.SLOW in lies and self._ending.wait(SLOW):
+        if Wrong.SLOW in lies:
+            self._pause(SLOW)
+
+    def _pause(self, seconds: float) -> None:
+        if self._ending.wait(seconds):
             raise _EndedError
 
     def _source(self, name: str) -> pa.Table:
@@ -150,11 +160,14 @@ def spoil_rows(table: pa.Table, lies: list[Wrong], teller: int) -> pa.Table:
 
 
 class ThreadLauncher:
-    """Starts verifiers and replicas in this process."""
+    """Starts verifiers and replicas in this process. Every lie is told: others wait for it."""
 
-    def __init__(self, submission: Submission, lies: list[Lie]) -> None:
+    def __init__(
+        self, submission: Submission, lies: Sequence[Lie], holds: Sequence[Hold] = ()
+    ) -> None:
         self._submission = submission
         self._lies = lies
+        self._holds = [*holds_for(lies, submission.quorum.numbers), *holds]
         self._words: dict[int, str] = {}
 
     def start_verifier(self, number: int) -> Running:
@@ -178,7 +191,7 @@ class ThreadLauncher:
         def say(words: str) -> None:
             self._words[number] = words
 
-        return _Thread(orders, lies, host, say)
+        return _Thread(orders, lies, self._holds, host, say)
 
     def last_words(self, number: int) -> str:
         return self._words.get(number, "")
@@ -202,10 +215,16 @@ class _Thread:
     """A replica's process, so to speak."""
 
     def __init__(
-        self, orders: Orders, lies: list[Lie], host: str, say: Callable[[str], None]
+        self,
+        orders: Orders,
+        lies: list[Lie],
+        holds: Sequence[Hold],
+        host: str,
+        say: Callable[[str], None],
     ) -> None:
         self._orders = orders
         self._lies = lies
+        self._holds = holds
         self._host = host
         self._say = say
         self._ending = Event()
@@ -250,7 +269,9 @@ class _Thread:
         plan = Plan(load_job(orders.file).plan.stages, orders.slices)
         with _Verifiers(self._ending, plan, orders) as verifiers:
             witness.start(self._host)
-            computer = PlainComputer(orders, witness, self._lies, self._host, self._ending)
+            computer = PlainComputer(
+                orders, witness, self._lies, self._holds, self._host, self._ending
+            )
             trace = Trace(Path(orders.folder) / "trace.jsonl")
             Replica(orders.replica, plan, orders.mode, verifiers, computer, trace).finish()
 

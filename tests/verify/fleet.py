@@ -47,7 +47,7 @@ class Fleet:
         for number in quorum.numbers:
             witness = FolderWitness(folder / "told", number)
             self.computers[number] = SparkComputer(
-                spark, "job", number, plan.slices, self.storage, folder / f"{number}", witness
+                spark, "job", number, plan.slices, self.storage, witness
             )
             trace = Trace(folder / f"{number}.trace")
             self.replicas[number] = Replica(

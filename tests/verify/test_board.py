@@ -5,21 +5,17 @@ from pathlib import Path
 
 from rich.console import Console
 
-from harness.verified.cases import Case
+from harness.verified.holds import Hold, Seen
 from harness.verified.lies import Lie, Wrong
 from harness.verified.plain import ThreadLauncher, write_energy
-from holdfast.protocol.verification import Mode, Quorum
+from holdfast.protocol.verification import Quorum
 from holdfast.verify.board import Board, stage_table
 from holdfast.verify.config import Config, Pool
 from holdfast.verify.coordinator import Coordinator
 from holdfast.verify.placement import plan_placement
 from holdfast.verify.submission import submit
 
-CASE = Case(
-    1,
-    Mode.HYBRID,
-    (Lie(2, "hourly", Wrong.VALUE), *(Lie(n, "hourly", Wrong.SLOW) for n in (1, 3, 4))),
-)
+LIE = Lie(2, "hourly", Wrong.VALUE)
 
 
 def run(folder: Path, console: Console) -> str:
@@ -28,12 +24,14 @@ def run(folder: Path, console: Console) -> str:
     config = Config(
         storage=str(folder / "storage"),
         work=str(folder / "work"),
-        linger=20.0,
+        linger=60.0,
         pools=tuple(Pool(name=f"p{n}", hosts=(f"h{n}",)) for n in range(1, 5)),
     )
     submission = submit(file, config)
     placement = plan_placement(Quorum(config.model).numbers, config.pools, shared=False)
-    launcher = ThreadLauncher(submission, list(CASE.lies))
+    # Whoever is faster, all have something to say of the stage.
+    holds = [Hold(n, "hourly", Seen(m, "hourly")) for n in (1, 2, 3, 4) for m in (1, 2, 3, 4)]
+    launcher = ThreadLauncher(submission, [LIE], holds)
     with (
         Board(console) as board,
         Coordinator(submission, placement, launcher, folder / "out") as coordinator,

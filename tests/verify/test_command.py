@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from io import StringIO
 from pathlib import Path
 from threading import Event, Thread
@@ -15,6 +15,7 @@ from rich.console import Console
 
 from harness.processes import wait_until
 from harness.verified.cases import is_bill
+from harness.verified.holds import Hold, Seen
 from harness.verified.lies import Lie, Wrong
 from harness.verified.plain import ThreadLauncher, write_energy
 from holdfast.errors import InvalidArgumentError
@@ -41,15 +42,16 @@ class Desk:
         self,
         *lies: Lie,
         config: Config | None = None,
+        holds: Sequence[Hold] = (),
         launch: Callable[[Submission], ThreadLauncher] | None = None,
         **more: bool | Event,
     ) -> Account:
         given = {"storage": str(self.folder / "storage"), "work": str(self.folder / "work")}
-        settings = (config or Config(pools=hosts(4), linger=20.0)).override(given)
+        settings = (config or Config(pools=hosts(4), linger=60.0)).override(given)
 
         def start(submission: Submission) -> ThreadLauncher:
             self.submissions.append(submission)
-            return launch(submission) if launch else ThreadLauncher(submission, list(lies))
+            return launch(submission) if launch else ThreadLauncher(submission, lies, holds)
 
         console = Console(file=self.screen, width=120)
         output = self.folder / "out"
@@ -66,9 +68,7 @@ def hosts(count: int, **more: int) -> tuple[Pool, ...]:
 
 
 def test_a_job_is_verified_and_told_of(desk: Desk) -> None:
-    # The others wait for it, so that it comes to its lie.
-    slow = [Lie(number, "charges", Wrong.SLOW) for number in (1, 3, 4)]
-    account = desk.verify(Lie(2, "charges", Wrong.VALUE), *slow)
+    account = desk.verify(Lie(2, "charges", Wrong.VALUE))
     assert account.output is not None
     assert desk.is_right(account.output)
     shown = desk.screen.getvalue()
@@ -99,7 +99,8 @@ def test_shared_hosts_are_refused_or_warned_of(desk: Desk) -> None:
 def test_tasks_on_another_host_than_planned_do_not_count(desk: Desk) -> None:
     pools = list(hosts(4))
     pools[1] = Pool(name="p2", hosts=("h2",), environment={"HOLDFAST_HOST": "h1"})
-    account = desk.verify(config=Config(pools=tuple(pools), linger=20.0))
+    holds = [Hold(number, "hourly", Seen(2, "hourly")) for number in (1, 3, 4)]
+    account = desk.verify(config=Config(pools=tuple(pools), linger=60.0), holds=holds)
     assert account.is_verified
     assert "replica 2: on a host that is not its own" in account.text()
     assert 2 not in account.hosts
@@ -114,15 +115,15 @@ def test_a_job_waits_for_room_or_is_refused(desk: Desk, tmp_path: Path) -> None:
     slow.start()
     try:
         ledger = tmp_path / "storage" / "slots" / "ledger.json"
-        wait_until(lambda: ledger.exists() and "true" in ledger.read_text(), 10, lambda: "a job")
+        wait_until(lambda: ledger.exists() and "true" in ledger.read_text(), 60, lambda: "a job")
         (tmp_path / "other" / "storage").symlink_to(tmp_path / "storage")
         with pytest.raises(InvalidArgumentError, match=r"pool p1 has 1 cores.*--wait"):
             other.verify(config=config)
         waiting = Thread(target=other.verify, kwargs={"config": config, "wait": True})
         waiting.start()
-        wait_until(lambda: "waits: pool p1" in other.screen.getvalue(), 10, lambda: "the wait")
+        wait_until(lambda: "waits: pool p1" in other.screen.getvalue(), 60, lambda: "the wait")
         ending.set()
-        waiting.join(30)
+        waiting.join(60)
     finally:
         ending.set()
         slow.join()
@@ -157,16 +158,27 @@ def test_the_crash_model_cannot_tell_who_is_right(desk: Desk) -> None:
 
 
 class Killable(ThreadLauncher):
-    """Verifiers are processes, and the first ones are killed."""
+    """Verifiers are processes. The first is killed when two of four replicas have reported to it,
+    and before the others start."""
 
     def __init__(self, submission: Submission) -> None:
-        super().__init__(submission, [Lie(4, "charges", Wrong.SLOW), Lie(3, "charges", Wrong.SLOW)])
+        super().__init__(submission, ())
+        self._journal = submission.verifier_folder(1) / "journal"
         self._processes = ProcessLauncher(submission)
         self.started: list[Running] = []
 
     def start_verifier(self, number: int) -> Running:
         self.started.append(self._processes.start_verifier(number))
         return self.started[-1]
+
+    def start_replica(self, number: int, pool: Pool) -> Running:
+        if number == 3:
+            wait_until(self._has_reports, 60, lambda: "the first reports")
+            os.kill(self.started[0]._process.pid, signal.SIGKILL)  # type: ignore[attr-defined]
+        return super().start_replica(number, pool)
+
+    def _has_reports(self) -> bool:
+        return self._journal.exists() and self._journal.stat().st_size > 2000
 
 
 def test_a_verifier_that_is_killed_goes_on(desk: Desk) -> None:
@@ -176,25 +188,7 @@ def test_a_verifier_that_is_killed_goes_on(desk: Desk) -> None:
         made.append(Killable(submission))
         return made[-1]
 
-    def has_reports() -> bool:
-        journals = (desk.folder / "work").glob("*/verifier-1/journal")
-        return any(path.stat().st_size > 2000 for path in journals)
-
-    def kill() -> None:
-        journal = desk.folder / "work"
-        wait_until(
-            lambda: any(
-                path.stat().st_size > 2000 for path in journal.glob("*/verifier-1/journal")
-            ),
-            20,
-            lambda: "the first reports",
-        )
-        os.kill(made[0].started[0]._process.pid, signal.SIGKILL)  # type: ignore[attr-defined]
-
-    killer = Thread(target=kill)
-    killer.start()
     account = desk.verify(launch=launch, config=Config(pools=hosts(4)))
-    killer.join()
     assert account.output is not None
     assert desk.is_right(account.output)
     assert account.verifier_starts == 1

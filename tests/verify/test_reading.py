@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import stat
 from pathlib import Path
 
 import pytest
@@ -46,8 +45,7 @@ def test_a_bad_copy_is_told_on_and_the_next_one_read(
     path.write_bytes(path.read_bytes()[:-1])
     witness.told()
     binding = Binding(tmp_path, "hourly", inputs(bad, good), witness)
-    binding.save(tmp_path / "binding")
-    assert open_slices(spark, tmp_path / "binding").agg(F.sum("id")).first()[0] == 499_500
+    assert open_slices(spark, binding).agg(F.sum("id")).first()[0] == 499_500
     assert witness.told() == [("hourly", 1, 1, 3)]
 
 
@@ -58,15 +56,16 @@ def test_no_right_copy_ends_the_query(
         make(spark.range(first, first + 1000), 1, tmp_path, witness) for first in (1000, 0)
     )
     swapped = Agreed(right[1].digest, right[1].rows, wrong[1].holders)
-    path = tmp_path / "binding"
-    Binding(tmp_path, "hourly", inputs((right[0], swapped)), witness).save(path)
-    df = open_slices(spark, path)
+    df = open_slices(spark, Binding(tmp_path, "hourly", inputs((right[0], swapped)), witness))
     with pytest.raises(PythonException, match="none of its copies is right"):
         df.count()
 
 
-def test_nobody_else_can_read_a_binding(tmp_path: Path, witness: FolderWitness) -> None:
-    path = tmp_path / "binding"
-    Binding(tmp_path, "hourly", (), witness).save(path)
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert Binding.load(path) == Binding(tmp_path, "hourly", (), witness)
+def test_spark_does_not_take_slices_for_small(
+    spark: SparkSession, tmp_path: Path, witness: FolderWitness
+) -> None:
+    """It would send them to all executors, however large they are."""
+    made = make(spark.range(10), 1, tmp_path, witness)
+    df = open_slices(spark, Binding(tmp_path, "hourly", inputs(made), witness))
+    assert df._jdf.queryExecution().optimizedPlan().stats().sizeInBytes() > 1 << 60
+    assert spark.createDataFrame([(1,)], "n int").count() == 1

@@ -45,9 +45,8 @@ class Shop:
 
     def read(self, slices: tuple[Agreed, ...]) -> DataFrame:
         inputs = tuple(Input(each.digest, each.rows, each.holders, True) for each in slices)
-        path = self.folder / f"{next(self.runs)}.binding"
-        Binding(self.folder / "storage", "hourly", inputs, self.witness).save(path)
-        return open_slices(self.spark, path)
+        binding = Binding(self.folder / "storage", "hourly", inputs, self.witness)
+        return open_slices(self.spark, binding)
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
@@ -29,7 +28,7 @@ class Witness(Reporter, Accuser, Protocol):
 
 
 class SparkComputer:
-    """Of one replica; `folder` is its own, on the machine of its driver."""
+    """Of one replica."""
 
     def __init__(
         self,
@@ -38,7 +37,6 @@ class SparkComputer:
         replica: int,
         slices: int,
         storage: Path,
-        folder: Path,
         witness: Witness,
         task_witness: Witness | None = None,
         calls_for: Callable[[Compute], Calls] = lambda step: Unverified(),
@@ -50,14 +48,12 @@ class SparkComputer:
         self._replica = replica
         self._slices = slices
         self._storage = storage
-        self._folder = folder
         self._witness = witness
         self._task_witness = task_witness or witness
         self._calls_for = calls_for
         self.calls: Calls = Unverified()
         """What the stage may ask that is computed now."""
         self._makers: dict[str, Maker] = {}
-        folder.mkdir(parents=True, exist_ok=True)
 
     def define(self, stage: str, make: Maker) -> None:
         """How to make a stage; a new definition takes the place of an old one."""
@@ -80,9 +76,7 @@ class SparkComputer:
 
     def open(self, stage: str, inputs: tuple[Input, ...]) -> DataFrame:
         """A stage's rows, read from these inputs."""
-        path = self._folder / f"{stage}-{secrets.token_hex(8)}.binding"
-        Binding(self._storage, stage, inputs, self._task_witness).save(path)
-        return open_slices(self.spark, path)
+        return open_slices(self.spark, Binding(self._storage, stage, inputs, self._task_witness))
 
 
 def define_job(

@@ -7,7 +7,6 @@ has ended, starts again what can be started again, and hashes whatever it delive
 from __future__ import annotations
 
 import logging
-import signal
 import time
 from collections import deque
 from collections.abc import Callable
@@ -18,13 +17,14 @@ from threading import Event
 from typing import Final, Self
 
 from holdfast.errors import StoreUnavailableError
-from holdfast.protocol.verification import Finding, JobState, Standing
+from holdfast.protocol.verification import Doubt, Finding, JobState, Standing
 from holdfast.verify.account import Account, hosts_of
 from holdfast.verify.admission import Admission
 from holdfast.verify.config import Pool
 from holdfast.verify.delivery import UndeliverableError, deliver
 from holdfast.verify.placement import Placement
 from holdfast.verify.processes import Launcher, Running
+from holdfast.verify.slice_files import is_right
 from holdfast.verify.submission import Submission
 from holdfast.wire import UnreachableError
 
@@ -97,7 +97,10 @@ class Coordinator:
         """What the verifiers are to hear, in order."""
         self._begun = time.monotonic()
         self._rows = 0
+        self._is_reopened = False
+        """Whether the job was done, and of its result no good copy was left."""
         self._seen: set[Finding] = set()
+        self._resolved: set[Doubt] = set()
 
     def run(self, show: Callable[[Coordinator], None], ending: Event | None = None) -> Account:
         """Until the result is delivered or cannot be had. `show` is called again and again.
@@ -145,7 +148,7 @@ class Coordinator:
         if self.standing is None or self.standing.state is JobState.FAILED:
             return False
         if self.standing.state is JobState.RUNNING:
-            self._end_dissenters(self.standing)
+            self._move_dissenters(self.standing)
         self._tell_ends()
         if self.standing.state is JobState.RUNNING:
             for member in self.members.values():
@@ -161,6 +164,17 @@ class Coordinator:
             self.standing = self._asked.consult()
         except UnreachableError as error:
             logger.debug("%s", error)
+        else:
+            self._resolve_doubts(self.standing)
+
+    def _resolve_doubts(self, standing: Standing) -> None:
+        """Hash copies of which too few to be believed say that they are broken."""
+        for doubt in set(standing.doubts) - self._resolved:
+            self._resolved.add(doubt)
+            agreed = standing.verdicts[doubt.stage].slices.get(doubt.slice)
+            if agreed and not is_right(self.submission.storage, agreed.digest, doubt.holder):
+                told = (doubt.stage, doubt.slice, doubt.holder.replica)
+                self._untold.append(partial(self._witness.broken, *told))
 
     def _keep_verifiers(self) -> None:
         now = time.monotonic()
@@ -192,21 +206,17 @@ class Coordinator:
         member.ended, member.code = time.monotonic(), code
         logger.info("replica %d has ended with %d", member.number, code)
 
-    def _end_dissenters(self, standing: Standing) -> None:
-        """Where too few agreed, let those who differ try on other hosts, if there are any."""
+    def _move_dissenters(self, standing: Standing) -> None:
+        """Where too few agreed, let those who differ try on other hosts, if there are any. The
+        verifiers go on to expect their votes."""
         new = set(standing.findings) - self._seen
         self._seen |= new
         for replica in {each for finding in new for each in finding.dissenters}:
             member = self.members[replica]
-            is_movable = self.placement.next_pool(replica) != self.placement[replica]
-            if member.running is not None and is_movable:
+            if member.running is not None and self._move(replica):
                 member.running.ask_to_end()
                 member.running.end(ANSWER)
-                member.running = None
-                member.ended, member.code = time.monotonic(), -signal.SIGTERM
-                member.failures -= 1
-                self._tell_ends()
-                self._start_again(member)
+                self._start(member)
 
     def _tell_ends(self) -> None:
         """Whose processes have ended although the job is not done, or not well."""
@@ -220,6 +230,9 @@ class Coordinator:
                 self._untold.append(partial(self._witness.gone, member.number))
 
     def _start_again(self, member: Member) -> None:
+        if self._is_reopened and member.code == 0 and not member.is_gone:
+            # It was right to end when the job was done; now there is more to do.
+            self._start(member)
         if not member.is_gone or member.is_lost:
             return
         member.failures += 1
@@ -231,13 +244,16 @@ class Coordinator:
         self._untold.append(partial(self._witness.back, member.number))
         self._start(member)
 
-    def _move(self, replica: int) -> None:
+    def _move(self, replica: int) -> bool:
         """To hosts that nobody has, if there are any and they have room."""
         pool = self.placement.next_pool(replica)
-        if self._admission is None or self._admission.move(
-            {**self.placement.pools(), replica: pool}
-        ):
-            self.placement.move(replica, pool)
+        if pool == self.placement[replica]:
+            return False
+        pools = {**self.placement.pools(), replica: pool}
+        if self._admission is not None and not self._admission.move(pools):
+            return False
+        self.placement.move(replica, pool)
+        return True
 
     def _failure(self) -> str | None:
         """Why there will be no result; None as long as there may be one."""
@@ -274,22 +290,19 @@ class Coordinator:
             is_delivered = False
         self._untold += [partial(self._witness.broken, *copy) for copy in bad]
         self._consult()
-        if not is_delivered and not self._untold:
-            # Those that were done were right to end; now there is more to do.
-            for member in self.members.values():
-                if member.ended is not None and member.code == 0:
-                    self._start(member)
+        self._is_reopened |= not is_delivered
         return is_delivered
 
     def _linger(self, show: Callable[[Coordinator], None], ending: Event) -> None:
         """Let replicas come to their end, so that what they report late is judged too."""
         end = time.monotonic() + self.submission.config.linger
-        while time.monotonic() < end and not ending.is_set():
+        while True:
             for member in self.members.values():
                 self._notice_end(member)
             self._tell_ends()
             self._consult()
-            if not any(member.running for member in self.members.values()):
+            is_over = not self._untold and not any(each.running for each in self.members.values())
+            if is_over or time.monotonic() >= end or ending.is_set():
                 return
             show(self)
             ending.wait(EVERY)

@@ -64,7 +64,6 @@ def run_replica(orders: Orders) -> Standing:
     witness = Witness(
         orders.job, orders.replica, Signer(orders.secret), orders.verifiers, orders.security
     )
-    folder = Path(orders.folder)
     spark = _session(orders)
     try:
         with Verifiers(plan, orders.retries, orders.asks, orders.security) as verifiers:
@@ -75,12 +74,11 @@ def run_replica(orders: Orders) -> Standing:
                 orders.replica,
                 plan.slices,
                 Path(orders.storage),
-                folder,
                 witness,
                 replace(witness, timeout=TASK_PATIENCE),
                 lambda step: _calls(orders, plan, witness, step),
             )
-            trace = Trace(folder / TRACE)
+            trace = Trace(Path(orders.folder) / TRACE)
             replica = Replica(orders.replica, plan, orders.mode, verifiers, computer, trace)
             if isinstance(job, Program):
                 return run_program(job, replica, computer)

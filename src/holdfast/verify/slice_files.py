@@ -26,7 +26,7 @@ from holdfast.protocol.verification import Holder
 from holdfast.wire.chunks import DIGEST_SIZE, Chunk
 from holdfast.wire.errors import WireError
 
-__all__ = ["PIECE_ROWS", "SliceWriter", "Tell", "Written", "read_slice"]
+__all__ = ["PIECE_ROWS", "SliceWriter", "Tell", "Written", "is_right", "read_slice"]
 
 PIECE_ROWS: Final = 2**14
 """Rows of each piece but the last. Part of the digest: all replicas must have the same."""
@@ -139,6 +139,16 @@ def read_slice(
         f"the slice with digest {digest.hex()}: none of its copies is right; asked replicas: "
         f"{asked or 'none'}; see whether the storage is there, or run the job again"
     )
+
+
+def is_right(storage: Path, digest: bytes, holder: Holder) -> bool:
+    """Whether the whole copy of a holder has this digest."""
+    try:
+        for _ in read_slice(storage, digest, [holder], lambda *_: None):
+            pass
+    except StoreUnavailableError:
+        return False
+    return True
 
 
 class _Opened:

@@ -98,9 +98,7 @@ class _Bench:
         with _settings(self._spark, _OTHER_SETTINGS):
             disturbed = stage.frame([_disturbed(frame) for frame in frames], Unverified())
             second = self._run(name, 1, disturbed)
-        path = self._storage / f"{name}.binding"
-        self._binding(name, first).save(path)
-        self._frames[name] = open_slices(self._spark, path)
+        self._frames[name] = open_slices(self._spark, self._binding(name, first))
         difference = self._compare(name, first, second, shown)
         return StageCheck(name, difference, tuple(suspects(usual)))
 
