@@ -129,7 +129,7 @@ class Rig:
             routes=routes,
         ) as reader:
             while not heard or heard[-1].kind is not Kind.INSERT or heard[-1].boundary < boundary:
-                told = reader.next(20)
+                told = reader.next(60)
                 assert told is not None, f"nothing after {heard[-1:]}"
                 heard.append(told)
         return heard

@@ -41,7 +41,7 @@ def said(told: Told) -> Said:
 
 
 def told(reader: Reader, count: int) -> list[Said]:
-    heard = [reader.next(20) for _ in range(count)]
+    heard = [reader.next(60) for _ in range(count)]
     return [said(each) for each in heard if each is not None]
 
 

@@ -143,7 +143,7 @@ def test_a_source_that_is_cut_off_makes_previews_and_later_corrections(tmp_path:
 
                 def hear_until(kind: Kind, rows: int = 0) -> None:
                     while True:
-                        told = reader.next(20)
+                        told = reader.next(60)
                         assert told is not None
                         heard.append(told)
                         if told.kind is kind and len(answers_in(told.rows)) >= rows:

@@ -33,7 +33,7 @@ from holdfast.wire import (
 from holdfast.wire.client import connect
 from holdfast.wire.frames import BEAT, FRAME, LINK, Hello, frames_of
 from tests.wire.certificates import Authority, Identity
-from tests.wire.parties import Recorder, no_threads_left, wait_for
+from tests.wire.parties import SOON, Recorder, no_threads_left, wait_for
 from tests.wire.samples import draw_message, mutate, readings
 
 OURS = Authority("ours")
@@ -450,7 +450,7 @@ def test_closing_does_not_wait_for_clients(service: Recorder) -> None:
             begin = time.monotonic()
             server.close()
             server.close()
-            assert time.monotonic() - begin < 2
+            assert time.monotonic() - begin < SOON
             assert service.ends == 1
             assert service.outboxes == {}
         with LogServer(server.address, None, service) as successor:

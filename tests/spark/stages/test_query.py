@@ -11,8 +11,20 @@ import pyarrow as pa
 import pytest
 
 from holdfast import aggregates
+from holdfast.spark.stages import query
 from holdfast.spark.stages.entries import Entry, Order, Piece
-from holdfast.topology import Function, Join, Push, Select, Stage, Stream, Topology, Where, Window
+from holdfast.topology import (
+    Function,
+    Join,
+    Push,
+    Select,
+    Sql,
+    Stage,
+    Stream,
+    Topology,
+    Where,
+    Window,
+)
 from holdfast.tuples import STIME
 from holdfast.wire.chunks import Chunk
 from tests.spark.stages.gates import BUCKET
@@ -53,6 +65,7 @@ def topology(tmp_path_factory) -> Topology:
         },
         stages={
             "plain": stage(Where("v > -5"), Select(["*"]), function, Where("place < 100")),
+            "rows": stage(Where("v > -5"), Sql("SELECT *, v + 1 AS w FROM input WHERE k <> 'b'")),
             "windows": stage(Where("k IS NOT NULL"), window, Select(["k", "n", "s"])),
             "joined": stage(join),
             "joined-windows": stage(
@@ -160,6 +173,16 @@ def test_a_stage_without_state(spark, topology, tmp_path):
         assert [row["place"] for row in found.table().to_pylist()] == [
             place for *_, place, _ in sorted(wanted, key=lambda each: each[:3])
         ]
+
+
+def test_rows_that_spark_reads_by_itself(spark, topology, tmp_path, monkeypatch):
+    """They are those that come through the gate source, to the bit."""
+    with RunningStage(spark, topology, "rows", tmp_path / "files") as stage:
+        base = scenario(stage, None)
+    monkeypatch.setattr(query, "is_possible", lambda spark, compiled: False)
+    with RunningStage(spark, topology, "rows", tmp_path / "gate") as stage:
+        assert digests(scenario(stage, None)) == digests(base)
+    assert sum(chunk.rows for result in base for _, chunk in result.chunks) > 20
 
 
 @pytest.mark.parametrize("name", ["plain", "joined-windows"])

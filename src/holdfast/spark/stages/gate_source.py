@@ -10,7 +10,7 @@ from __future__ import annotations
 import pickle
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -54,6 +54,8 @@ class GateOptions:
     security: Security | None
     pack: PackChunk | None
     """If rows are to be packed for the state of the stage where they are read."""
+    only_orders: bool = False
+    """If rows are handed over in another way."""
 
     def save(self, folder: Path) -> None:
         path = folder / OPTIONS
@@ -119,7 +121,10 @@ class GateReader(DataSourceStreamReader):
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
         numbers = range(start["entry"] + 1, end["entry"] + 1)
-        tasks = _plan([self._journal.read(number) for number in numbers])
+        entries = [self._journal.read(number) for number in numbers]
+        if self.gate.only_orders:
+            entries = [replace(entry, pieces=()) for entry in entries]
+        tasks = _plan(entries)
         return [InputPartition(task) for task in tasks]
 
     def commit(self, end: dict[str, int]) -> None:

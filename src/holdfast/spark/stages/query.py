@@ -12,6 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
+import pyarrow as pa
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -23,9 +25,11 @@ from holdfast.spark.shards import shard_labels
 from holdfast.spark.stages.compile import Compiled
 from holdfast.spark.stages.entries import Entry
 from holdfast.spark.stages.gate_source import GateOptions, GateSource
+from holdfast.spark.stages.handover import Handover, is_possible
 from holdfast.spark.stages.journal import Journal
+from holdfast.spark.stages.pieces import PieceReader
 from holdfast.spark.stages.results import Result, results_in
-from holdfast.spark.stages.rows import BODY, ENTRY, HIDDEN, PLACE
+from holdfast.spark.stages.rows import BODY, ENTRY, HIDDEN, PLACE, Places
 from holdfast.wire.security import Security
 
 __all__ = ["Result", "StageQuery"]
@@ -59,6 +63,11 @@ class StageQuery:
         self._size = size
         self._deliver = deliver
         self._schema = to_arrow_schema(compiled.published, timezone="UTC")
+        handed_over = is_possible(spark, compiled)
+        self._handover: Handover | None = None
+        if handed_over:
+            reader = PieceReader(address, security)
+            self._handover = Handover(spark, compiled, folder / "handed-over", reader)
         GateOptions(
             compiled.gate,
             tuple(shard_labels(shards)),
@@ -66,6 +75,7 @@ class StageQuery:
             address,
             security,
             compiled.pack,
+            only_orders=handed_over,
         ).save(folder)
         spark.dataSource.register(GateSource)
         source = spark.readStream.format(GateSource.name()).option("folder", str(folder)).load()
@@ -106,8 +116,17 @@ class StageQuery:
 
     def _take_batch(self, df: DataFrame, batch: int) -> None:
         table = self._compiled.open(df.toArrow())
+        if self._handover is not None:
+            table = self._with_rows(table, self._handover)
         for result in results_in(table, self._schema, self._size):
             self._deliver(result)
+
+    def _with_rows(self, orders: pa.Table, handover: Handover) -> pa.Table:
+        """What came of the rows of the entries, and the orders."""
+        numbers = np.unique(Places(orders).entries).tolist()
+        entries = [self.journal.read(number) for number in numbers]
+        made = [handover.rows(entry) for entry in entries if entry.pieces]
+        return pa.concat_tables([each.cast(orders.schema) for each in (*made, orders)])
 
 
 def _narrowed(df: DataFrame, *, stateful: bool) -> DataFrame:
