@@ -76,8 +76,8 @@ def test_rows_come_as_they_are(spark, topology, tmp_path) -> None:
     pieces = tuple(Piece(which, 0, Chunk.of(table)) for which in (0, 1))
     reader = PieceReader(("127.0.0.1", 1), None)
     assert is_possible(spark, compiled)
-    made = Handover(spark, compiled, tmp_path / "files", reader).rows(
-        Entry(7, Order.WORK, 0, 1_000_000, pieces=pieces)
+    made = Handover(compiled, tmp_path / "files", reader, 2).rows(
+        spark, Entry(7, Order.WORK, 0, 1_000_000, pieces=pieces)
     )
     assert made[ENTRY].to_pylist() == [7] * 6
     assert made[PLACE].to_pylist() == [0, 1, 2, 2**40, 2**40 + 1, 2**40 + 2]
@@ -85,8 +85,8 @@ def test_rows_come_as_they_are(spark, topology, tmp_path) -> None:
     assert digest_of(own) == digest_of(pa.concat_tables([table, table]))
     assert not (tmp_path / "files").exists()
     few = compile_stage(spark, topology, "few")
-    made = Handover(spark, few, tmp_path / "files", reader).rows(
-        Entry(8, Order.WORK, 0, 1, pieces=pieces)
+    made = Handover(few, tmp_path / "files", reader, 2).rows(
+        spark, Entry(8, Order.WORK, 0, 1, pieces=pieces)
     )
     assert made.column_names == [ENTRY, PLACE, STIME, "x"]
     assert made["x"].to_pylist() == [2, 2]

@@ -1,9 +1,9 @@
 """Rows of an entry as files that Spark reads by itself, where its tasks run in the node's own JVM.
 
 Steps that look at each row alone need nothing but the rows and their places, so they are spared the
-way through Python workers: the gate source gives orders only, and the query asks here for what
-comes of the rows. The journal stays what decides. Files are made of an entry when its batch is run,
-and made again if that is run again.
+way through Python workers: of the gate source the query takes only which entries a batch has, and
+asks here for what comes of their rows. The journal stays what decides. Files are made of an entry
+when its batch is run, and made again if that is run again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from holdfast.spark.stages.compile import Compiled
 from holdfast.spark.stages.entries import Entry
-from holdfast.spark.stages.pieces import PieceReader, Wanted
+from holdfast.spark.stages.pieces import PieceReader, Wanted, divided
 from holdfast.spark.stages.rows import ENTRY, PLACE, row_columns
 from holdfast.spark.stages.steps import apply_to_rows
 
@@ -32,8 +32,6 @@ __all__ = ["Handover", "is_possible"]
 
 GROUP_ROWS: Final = 2**17
 """In one group of a file, about."""
-FEW_ROWS: Final = 2**15
-"""So many are not worth a second task."""
 
 
 def is_possible(spark: SparkSession, compiled: Compiled) -> bool:
@@ -43,14 +41,11 @@ def is_possible(spark: SparkSession, compiled: Compiled) -> bool:
 
 
 class Handover:
-    """Carries out the steps of a stage on the rows of an entry, in the driver's session."""
+    """Carries out the steps of a stage on the rows of an entry."""
 
-    def __init__(
-        self, spark: SparkSession, compiled: Compiled, folder: Path, reader: PieceReader
-    ) -> None:
-        """`folder`: for files, which are nobody else's."""
+    def __init__(self, compiled: Compiled, folder: Path, reader: PieceReader, tasks: int) -> None:
+        """`folder`: for files, which are nobody else's. `tasks`: that can run at a time."""
         assert compiled.row_steps is not None
-        self._spark = spark
         self._steps = compiled.row_steps
         self._folder = folder
         self._reader = reader
@@ -60,19 +55,19 @@ class Handover:
         numbered = [StructField(f"c{at + 1}", field.dataType) for at, field in enumerate(own)]
         self._schema = StructType([StructField("c0", LongType()), *numbered])
         self._arrow = to_arrow_schema(self._schema, timezone="UTC")
-        self._tasks = max(1, spark.sparkContext.defaultParallelism)
+        self._tasks = tasks
 
-    def rows(self, entry: Entry) -> pa.Table:
+    def rows(self, spark: SparkSession, entry: Entry) -> pa.Table:
         """What comes of the rows of an entry: where they come from, and the stream's columns."""
         wanted = [Wanted(entry.number, at, piece) for at, piece in enumerate(entry.pieces)]
         shutil.rmtree(self._folder, ignore_errors=True)
         self._folder.mkdir(parents=True)
-        parts = _divided(wanted, self._tasks)
+        parts = divided(wanted, self._tasks)
         paths = [str(self._folder / f"{at}.parquet") for at in range(len(parts))]
         with ThreadPoolExecutor(len(parts)) as threads:
             list(threads.map(self._write, parts, paths))
         # The files have all days as they are, those before 1582 too.
-        reader = self._spark.read.option("datetimeRebaseMode", "CORRECTED")
+        reader = spark.read.option("datetimeRebaseMode", "CORRECTED")
         made = self._through(reader.schema(self._schema).parquet(*paths)).toArrow()
         shutil.rmtree(self._folder, ignore_errors=True)
         return made.add_column(0, ENTRY, pa.array(np.full(len(made), entry.number)))
@@ -100,17 +95,3 @@ class Handover:
         columns = [places, *table.columns]
         cast = [column.cast(each.type) for column, each in zip(columns, self._arrow, strict=True)]
         return pa.table(cast, schema=self._arrow)
-
-
-def _divided(wanted: Sequence[Wanted], tasks: int) -> list[list[Wanted]]:
-    """Parts of about as many rows each: whole pieces, in their order."""
-    most = max(FEW_ROWS, -(-sum(each.piece.chunk.rows for each in wanted) // tasks))
-    parts: list[list[Wanted]] = [[]]
-    rows = 0
-    for each in wanted:
-        if rows >= most:
-            parts.append([])
-            rows = 0
-        rows += each.piece.chunk.rows
-        parts[-1].append(each)
-    return parts
