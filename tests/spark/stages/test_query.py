@@ -50,8 +50,8 @@ def topology(tmp_path_factory) -> Topology:
     def address() -> str:
         return f"127.0.0.1:{next(ports)}"
 
-    def stage(*steps) -> Stage:
-        return Stage(inputs=["a", "b"], replicas=[address()], steps=list(steps))
+    def stage(*steps, shards: int = 2) -> Stage:
+        return Stage(inputs=["a", "b"], replicas=[address()], steps=list(steps), shards=shards)
 
     function = Function("ranking_functions:ranked", SCHEMA | {"place": "bigint"})
     window = Window(size="3s", slide="1s", keys=["k"], aggregates=AGGREGATES)
@@ -69,7 +69,7 @@ def topology(tmp_path_factory) -> Topology:
             "windows": stage(Where("k IS NOT NULL"), window, Select(["k", "n", "s"])),
             "joined": stage(join),
             "joined-windows": stage(
-                join, Window(size="2s", keys=["k"], aggregates=["count() AS n"])
+                join, Window(size="2s", keys=["k"], aggregates=["count() AS n"]), shards=1
             ),
         },
     )
