@@ -161,6 +161,12 @@ def scenario(stage: RunningStage, model: Shards | None) -> list:
     return base
 
 
+def all_work() -> list[Entry]:
+    """What the base does in the scenario."""
+    buckets = range(FIRST, FIRST + 8)
+    return [work(FIRST - 1), *(work(bucket, *pieces(1, bucket)) for bucket in buckets)]
+
+
 def test_a_stage_without_state(spark, topology, tmp_path):
     with RunningStage(spark, topology, "plain", tmp_path) as stage:
         base = scenario(stage, None)
@@ -181,7 +187,7 @@ def test_rows_that_spark_reads_by_itself(spark, topology, tmp_path, monkeypatch)
         base = scenario(stage, None)
     monkeypatch.setattr(query, "is_possible", lambda spark, compiled: False)
     with RunningStage(spark, topology, "rows", tmp_path / "gate") as stage:
-        assert digests(scenario(stage, None)) == digests(base)
+        assert digests(stage.run(*all_work())) == digests(base)
     assert sum(chunk.rows for result in base for _, chunk in result.chunks) > 20
 
 
@@ -237,8 +243,11 @@ def test_a_stage_with_a_window(spark, topology, tmp_path):
 
 
 def test_a_stage_with_a_join(spark, topology, tmp_path):
+    """What else may happen to it happens to the one with a window behind."""
     with RunningStage(spark, topology, "joined", tmp_path) as stage:
-        scenario(stage, Shards(join_kind("k string, v double", ["k"], 1_500_000)))
+        pairs = stage.run(*all_work())
+    model = Shards(join_kind("k string, v double", ["k"], 1_500_000))
+    assert rows(pairs) == rows(model.run(*all_work()))
 
 
 def test_a_stage_with_a_join_and_a_window(spark, topology, tmp_path):
