@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import random
+import secrets
 import socket
 from typing import Final
 
@@ -15,9 +15,10 @@ _given: set[int] = set()
 
 
 def free_port() -> int:
-    """On loopback, and never the same twice in a process."""
+    """On loopback, and never the same twice in a process. No seed decides which: all processes with
+    that seed would take the same."""
     while True:
-        port = random.choice(_RANGE)
+        port = secrets.choice(_RANGE)
         if port not in _given and _is_free(port):
             _given.add(port)
             return port

@@ -47,4 +47,4 @@ def test_ctrl_c_leaves_no_process(tmp_path: Path) -> None:
         assert process.wait(60) == 130, said
     assert "Traceback" not in said
     # A JVM notices a moment later that its Python is gone.
-    wait_for(lambda: not ours & set(sessions()), 30)
+    wait_for(lambda: not ours & set(sessions()))

@@ -32,10 +32,12 @@ class Rig:
         replicas: int = 1,
         timed: bool = True,
         max_delay: str = "5s",
+        heartbeat: str = "20ms",
         kept: str | None = None,
         retain: str | None = None,
     ) -> None:
-        """`kept`: what the streams keep. `retain`: of the stage."""
+        """`heartbeat`: whoever is not called for four of these excuses all that is late, so let it
+        be more than a busy machine takes. `kept`: what the streams keep. `retain`: of the stage."""
         schema = {"at": "timestamp", "value": "bigint"} if timed else {"value": "bigint"}
         window = Window(keys=["value"], size="250ms", slide="50ms", aggregates=["count() AS n"])
         self.topology = Topology(
@@ -55,7 +57,7 @@ class Rig:
                     inputs=list(streams),
                     replicas=[f"127.0.0.1:{free_port()}" for _ in range(replicas)],
                     max_delay=max_delay,
-                    heartbeat="20ms",
+                    heartbeat=heartbeat,
                     retain=retain,
                     steps=[window],
                 )
@@ -129,7 +131,7 @@ class Rig:
             routes=routes,
         ) as reader:
             while not heard or heard[-1].kind is not Kind.INSERT or heard[-1].boundary < boundary:
-                told = reader.next(20)
+                told = reader.next(60)
                 assert told is not None, f"nothing after {heard[-1:]}"
                 heard.append(told)
         return heard

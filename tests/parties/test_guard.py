@@ -101,7 +101,7 @@ def test_the_jvm_of_a_killed_process_is_ended(tmp_path: Path, jvm: subprocess.Po
         other.kill()
         other.wait()
     with FolderGuard(tmp_path):
-        assert jvm.wait(20) == -9
+        assert jvm.wait(60) == -9
 
 
 def test_a_process_that_has_got_the_number_of_the_jvm_is_left_alone(

@@ -101,7 +101,7 @@ def test_wakes_come_though_events_never_end() -> None:
                 loop.post(again)
 
         loop.post(again)
-        assert woken.wait(20)
+        assert woken.wait(60)
 
 
 def test_an_event_may_bring_a_wake_forward() -> None:
@@ -118,7 +118,7 @@ def test_an_event_may_bring_a_wake_forward() -> None:
     with looping(wake, lambda: due[0]) as loop:
         assert not woken.is_set()
         loop.post(hurry)
-        assert woken.wait(20)
+        assert woken.wait(60)
 
 
 def test_a_call_answers_what_it_was_asked() -> None:
@@ -158,7 +158,7 @@ def test_any_other_error_ends_it(how: str) -> None:
         else:
             with pytest.raises(StoreUnavailableError, match="does not answer"):
                 loop.call(fail)
-        assert loop.ended.wait(20)
+        assert loop.ended.wait(60)
         assert loop.failure == "ZeroDivisionError: by mistake"
         with pytest.raises(StoreUnavailableError, match="start it again"):
             loop.call(lambda now: 1)
@@ -167,7 +167,7 @@ def test_any_other_error_ends_it(how: str) -> None:
 def test_a_call_does_not_wait_for_ever() -> None:
     going_on = Event()
     with looping() as loop:
-        loop.post(lambda now: going_on.wait(20) and None)
+        loop.post(lambda now: going_on.wait(60) and None)
         with pytest.raises(StoreUnavailableError, match="does not answer"):
             loop.call(lambda now: 1, patience=0.05)
         going_on.set()

@@ -29,7 +29,7 @@ def samples(page: str) -> dict[tuple[str, Labels], float]:
 
 
 def read(url: str) -> dict[tuple[str, Labels], float]:
-    with urlopen(url, timeout=20) as answer:
+    with urlopen(url, timeout=60) as answer:
         return samples(answer.read().decode())
 
 

@@ -61,7 +61,7 @@ def answers(topology: Topology) -> bool:
 def page_of(port: int) -> str:
     """The page for Prometheus; empty if there is none yet."""
     try:
-        with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=20) as page:
+        with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as page:
             return str(page.read().decode())
     except URLError:
         return ""
@@ -99,7 +99,7 @@ def test_sigterm_ends_a_source_that_has_lost_nothing(tmp_path: Path) -> None:
         wanted = 'holdfast_party_stable_rows_total{party="readings"} 10.0'
         wait_for(lambda: wanted in page_of(port))
         process.send_signal(signal.SIGTERM)
-        assert process.wait(20) == 0
+        assert process.wait(60) == 0
     said = (tmp_path / "node.log").read_text()
     assert "readings: started" in said
     assert "readings: ends" in said
@@ -154,7 +154,7 @@ def test_a_party_does_not_outlive_its_supervisor(
     # Of a supervisor that was killed, the parent is another process.
     monkeypatch.setenv(SUPERVISOR, str(os.getpid() + 1))
     with node(topology, "readings") as process:
-        assert process.wait(20) == 1
+        assert process.wait(60) == 1
     assert "its supervisor is gone" in (tmp_path / "node.log").read_text()
 
 

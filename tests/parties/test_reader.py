@@ -41,7 +41,7 @@ def said(told: Told) -> Said:
 
 
 def told(reader: Reader, count: int) -> list[Said]:
-    heard = [reader.next(20) for _ in range(count)]
+    heard = [reader.next(60) for _ in range(count)]
     return [said(each) for each in heard if each is not None]
 
 
@@ -121,12 +121,14 @@ def test_a_reader_switches_to_another_publisher(publisher: Publisher) -> None:
         for each in (publisher, other):
             each.publish(0, 10, [1.0])
         assert told(reader, 1) == [(Kind.INSERT, 10, [1.0])]
-        assert reader.publisher == "p0"
-        publisher.server.close()
-        other.publish(10, 20, [2.0])
+        # Whichever it reached first.
+        publishers = {"p0": publisher, "p1": other}
+        publishers.pop(str(reader.publisher)).server.close()
+        [(name, left)] = publishers.items()
+        left.publish(10, 20, [2.0])
         assert told(reader, 1) == [(Kind.INSERT, 20, [2.0])]
         assert reader.is_connected
-        assert reader.publisher == "p1"
+        assert reader.publisher == name
 
 
 def test_waiting_ends_in_time_and_when_the_reader_is_closed(publisher: Publisher) -> None:
@@ -137,7 +139,7 @@ def test_waiting_ends_in_time_and_when_the_reader_is_closed(publisher: Publisher
         waiting = Thread(target=lambda: heard.extend(reader))
         waiting.start()
         reader.close()
-        waiting.join(10)
+        waiting.join(60)
         assert not waiting.is_alive()
     assert heard == []
 

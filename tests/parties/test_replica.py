@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 from threading import Event, Thread
+from typing import Final
 
 import pyarrow as pa
 import pytest
@@ -84,6 +85,9 @@ def test_two_replicas_publish_the_same(tmp_path: Path) -> None:
         assert first == second
 
 
+SHORT: Final = {"max_delay": "400ms", "heartbeat": "100ms"}
+
+
 class Feeder:
     """Brings a row to each source every few milliseconds, while it runs."""
 
@@ -131,7 +135,7 @@ def apply(heard: Iterable[Told]) -> list[Answer]:
 
 
 def test_a_source_that_is_cut_off_makes_previews_and_later_corrections(tmp_path: Path) -> None:
-    with Rig(tmp_path, streams=("a", "b"), timed=False, max_delay="300ms") as rig:
+    with Rig(tmp_path, streams=("a", "b"), timed=False, **SHORT) as rig:
         address = rig.sources["b"].address
         with Proxy((address.host, address.port)) as proxy, Feeder(rig):
             rig.open(routes={"b": f"127.0.0.1:{proxy.port}"})
@@ -143,7 +147,7 @@ def test_a_source_that_is_cut_off_makes_previews_and_later_corrections(tmp_path:
 
                 def hear_until(kind: Kind, rows: int = 0) -> None:
                     while True:
-                        told = reader.next(20)
+                        told = reader.next(60)
                         assert told is not None
                         heard.append(told)
                         if told.kind is kind and len(answers_in(told.rows)) >= rows:
@@ -179,7 +183,7 @@ def test_a_source_that_is_cut_off_makes_previews_and_later_corrections(tmp_path:
 
 
 def test_a_replica_that_is_started_again_amid_previews_corrects_them(tmp_path: Path) -> None:
-    with Rig(tmp_path, streams=("a", "b"), timed=False, max_delay="300ms") as rig:
+    with Rig(tmp_path, streams=("a", "b"), timed=False, **SHORT) as rig:
         address = rig.sources["b"].address
         with Proxy((address.host, address.port)) as proxy, Feeder(rig):
             routes = {"b": f"127.0.0.1:{proxy.port}"}

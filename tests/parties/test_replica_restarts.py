@@ -90,7 +90,7 @@ def test_a_reader_stays_while_a_replica_is_started_again(tmp_path: Path) -> None
 
             def hear(boundary: int) -> None:
                 while not heard or heard[-1].boundary < boundary:
-                    told = reader.next(20)
+                    told = reader.next(60)
                     assert told is not None
                     heard.append(told)
 

@@ -128,7 +128,7 @@ def test_routes_and_environment_go_to_those_they_are_for(tmp_path: Path) -> None
     for keeper in keepers.values():
         keeper.command = [sys.executable, "-c", "import os; print(os.environ.get('MOOD'))"]
         keeper.look(0.0)
-        keeper.end(20)
+        keeper.end(60)
     said = {name: keeper.log.read_text() for name, keeper in keepers.items()}
     expected = {"readings": "None", "clean/1": "good", "clean/2": "good", "archive": "None"}
     assert said == {name: f"{word}\n" for name, word in expected.items()}
@@ -176,7 +176,7 @@ def test_what_ends_is_started_again_after_pauses_that_grow(tmp_path: Path) -> No
     for number, pause in enumerate([*PAUSES, PAUSES[-1]], start=1):
         keeper.look(now)
         assert keeper.process is not None
-        keeper.process.wait(20)
+        keeper.process.wait(60)
         keeper.look(now)
         assert (keeper.process, keeper.code) == (None, 3)
         assert keeper.due == now + pause
@@ -191,12 +191,12 @@ def test_what_has_run_well_is_started_again_at_once(tmp_path: Path) -> None:
     keeper.ended_in_a_row = 4
     keeper.look(1000.0)
     assert keeper.process is not None
-    keeper.process.wait(20)
+    keeper.process.wait(60)
     keeper.look(1001.0 + WELL)
     assert (keeper.due, keeper.ended_in_a_row) == (1001.0 + WELL, 0)
     keeper.look(1001.0 + WELL)
     assert keeper.starts == 2
-    keeper.end(20)
+    keeper.end(60)
 
 
 def test_a_killed_party_comes_back_and_the_others_stay(tmp_path: Path) -> None:

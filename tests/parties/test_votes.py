@@ -181,7 +181,7 @@ def test_a_guest_may_vote_too(tmp_path: Path) -> None:
         bring_all(rig)
         with read_stream(rig.topology, "clean", position="oldest", policy="vote") as reader:
             values: list[int] = []
-            while (told := reader.next(20)) is not None and told.boundary < end_of(600):
+            while (told := reader.next(60)) is not None and told.boundary < end_of(600):
                 values += [] if told.rows is None else told.rows["value"].to_pylist()
             assert told is not None
             values += [] if told.rows is None else told.rows["value"].to_pylist()

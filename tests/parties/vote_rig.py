@@ -156,7 +156,7 @@ class VoteRig:
 def hear(reader: Any, boundary: int) -> list[Told]:
     heard: list[Told] = []
     while not heard or heard[-1].kind is not Kind.INSERT or heard[-1].boundary < boundary:
-        told = reader.next(20)
+        told = reader.next(60)
         assert told is not None, f"nothing after {heard[-1:]}"
         heard.append(told)
     return heard

@@ -54,7 +54,7 @@ def broker(port: int, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
         yield process
     finally:
         process.terminate()
-        process.wait(20)
+        process.wait(60)
 
 
 def _answers(port: int) -> bool:

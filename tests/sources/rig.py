@@ -75,7 +75,7 @@ def reading(topology: Topology, position: int = 0) -> Iterator[Reader]:
         yield reader
 
 
-def final_rows(topology: Topology, count: int, seconds: float = 20.0) -> pa.Table:
+def final_rows(topology: Topology, count: int, seconds: float = 60.0) -> pa.Table:
     """The first rows of the stream, once there are so many."""
     end = time.monotonic() + seconds
     tables: list[pa.Table] = []

@@ -41,7 +41,7 @@ def publishing(port: int) -> Iterator[Callable[[str, bytes], None]]:
     client.loop_start()
 
     def publish(topic: str, payload: bytes) -> None:
-        client.publish(topic, payload, qos=1).wait_for_publish(20)
+        client.publish(topic, payload, qos=1).wait_for_publish(60)
 
     try:
         yield publish

@@ -16,7 +16,7 @@ from holdfast.protocol.messages import Feed, Heartbeat, Message, Stable, StateRe
 from holdfast.tuples import Row, Segment
 from holdfast.wire import Chunk, Link, LogServer
 from holdfast.wire.proxy import Proxy
-from tests.wire.parties import Recorder, no_threads_left, wait_for
+from tests.wire.parties import SOON, Recorder, no_threads_left, wait_for
 from tests.wire.processes import server_process
 from tests.wire.samples import draw_message
 
@@ -100,7 +100,7 @@ def test_a_cut_link_works_at_once_after_it_is_healed(rig: Rig, direction, second
     rig.proxy.heal()
     begin = time.monotonic()
     rig.works()
-    assert time.monotonic() - begin < 1
+    assert time.monotonic() - begin < SOON
 
 
 def test_a_reset_link_works_at_once_after_it_is_healed(rig: Rig) -> None:
@@ -113,13 +113,13 @@ def test_a_reset_link_works_at_once_after_it_is_healed(rig: Rig) -> None:
     rig.proxy.heal()
     begin = time.monotonic()
     rig.works()
-    assert time.monotonic() - begin < 1
+    assert time.monotonic() - begin < SOON
     assert rig.link.trouble == ""
 
 
 def test_both_ends_notice_a_cut(rig: Rig) -> None:
     rig.proxy.cut()
-    wait_for(lambda: rig.service.ends == 1 and not rig.link.is_connected, 5 * SILENCE)
+    wait_for(lambda: rig.service.ends == 1 and not rig.link.is_connected)
     assert rig.server.parties == []
 
 
@@ -211,19 +211,17 @@ def test_a_stopped_server_does_not_block_the_sender() -> None:
         with Link("reader", "source", address, None, lambda *_: None, **options) as link:
             wait_for(lambda: link.is_connected)
             os.kill(process.pid, signal.SIGSTOP)
-            worst = 0.0
+            begin = time.monotonic()
             for _ in range(1000):
-                begin = time.monotonic()
                 link.send(message)
-                worst = max(worst, time.monotonic() - begin)
-            assert worst < 0.2
+            assert time.monotonic() - begin < SOON
             wait_for(lambda: not link.is_connected)
             os.kill(process.pid, signal.SIGCONT)
-            assert wait_for(lambda: link.is_connected) < 2
+            assert wait_for(lambda: link.is_connected) < SOON
             os.kill(process.pid, signal.SIGSTOP)
             link.send(message)
             begin = time.monotonic()
-        assert time.monotonic() - begin < 3
+        assert time.monotonic() - begin < SOON
         os.kill(process.pid, signal.SIGCONT)
 
 
@@ -236,7 +234,7 @@ def test_a_killed_server_that_comes_back_is_found() -> None:
     with link:
         wait_for(lambda: not link.is_connected)
         with LogServer(address, None, service):
-            assert wait_for(lambda: link.is_connected) < 1
+            assert wait_for(lambda: link.is_connected) < SOON
 
 
 def test_a_message_that_is_too_large_is_counted_and_the_link_made_anew() -> None:

@@ -118,7 +118,7 @@ def test_a_delay_is_kept_for_every_piece(proxy: Proxy) -> None:
         for _ in range(5):
             client.sendall(b"x")
         assert receive(client, 5) == b"xxxxx"
-        assert 0.2 <= time.monotonic() - begin < 1
+        assert time.monotonic() - begin >= 0.2
 
 
 def test_closing_leaves_no_thread(proxy: Proxy) -> None:

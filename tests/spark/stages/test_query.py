@@ -11,8 +11,20 @@ import pyarrow as pa
 import pytest
 
 from holdfast import aggregates
+from holdfast.spark.stages import query
 from holdfast.spark.stages.entries import Entry, Order, Piece
-from holdfast.topology import Function, Join, Push, Select, Stage, Stream, Topology, Where, Window
+from holdfast.topology import (
+    Function,
+    Join,
+    Push,
+    Select,
+    Sql,
+    Stage,
+    Stream,
+    Topology,
+    Where,
+    Window,
+)
 from holdfast.tuples import STIME
 from holdfast.wire.chunks import Chunk
 from tests.spark.stages.gates import BUCKET
@@ -38,8 +50,8 @@ def topology(tmp_path_factory) -> Topology:
     def address() -> str:
         return f"127.0.0.1:{next(ports)}"
 
-    def stage(*steps) -> Stage:
-        return Stage(inputs=["a", "b"], replicas=[address()], steps=list(steps))
+    def stage(*steps, shards: int = 2) -> Stage:
+        return Stage(inputs=["a", "b"], replicas=[address()], steps=list(steps), shards=shards)
 
     function = Function("ranking_functions:ranked", SCHEMA | {"place": "bigint"})
     window = Window(size="3s", slide="1s", keys=["k"], aggregates=AGGREGATES)
@@ -53,10 +65,11 @@ def topology(tmp_path_factory) -> Topology:
         },
         stages={
             "plain": stage(Where("v > -5"), Select(["*"]), function, Where("place < 100")),
+            "rows": stage(Where("v > -5"), Sql("SELECT *, v + 1 AS w FROM input WHERE k <> 'b'")),
             "windows": stage(Where("k IS NOT NULL"), window, Select(["k", "n", "s"])),
             "joined": stage(join),
             "joined-windows": stage(
-                join, Window(size="2s", keys=["k"], aggregates=["count() AS n"])
+                join, Window(size="2s", keys=["k"], aggregates=["count() AS n"]), shards=1
             ),
         },
     )
@@ -148,6 +161,12 @@ def scenario(stage: RunningStage, model: Shards | None) -> list:
     return base
 
 
+def all_work() -> list[Entry]:
+    """What the base does in the scenario."""
+    buckets = range(FIRST, FIRST + 8)
+    return [work(FIRST - 1), *(work(bucket, *pieces(1, bucket)) for bucket in buckets)]
+
+
 def test_a_stage_without_state(spark, topology, tmp_path):
     with RunningStage(spark, topology, "plain", tmp_path) as stage:
         base = scenario(stage, None)
@@ -160,6 +179,16 @@ def test_a_stage_without_state(spark, topology, tmp_path):
         assert [row["place"] for row in found.table().to_pylist()] == [
             place for *_, place, _ in sorted(wanted, key=lambda each: each[:3])
         ]
+
+
+def test_rows_that_spark_reads_by_itself(spark, topology, tmp_path, monkeypatch):
+    """They are those that come through the gate source, to the bit."""
+    with RunningStage(spark, topology, "rows", tmp_path / "files") as stage:
+        base = scenario(stage, None)
+    monkeypatch.setattr(query, "is_possible", lambda spark, compiled: False)
+    with RunningStage(spark, topology, "rows", tmp_path / "gate") as stage:
+        assert digests(stage.run(*all_work())) == digests(base)
+    assert sum(chunk.rows for result in base for _, chunk in result.chunks) > 20
 
 
 @pytest.mark.parametrize("name", ["plain", "joined-windows"])
@@ -214,8 +243,11 @@ def test_a_stage_with_a_window(spark, topology, tmp_path):
 
 
 def test_a_stage_with_a_join(spark, topology, tmp_path):
+    """What else may happen to it happens to the one with a window behind."""
     with RunningStage(spark, topology, "joined", tmp_path) as stage:
-        scenario(stage, Shards(join_kind("k string, v double", ["k"], 1_500_000)))
+        pairs = stage.run(*all_work())
+    model = Shards(join_kind("k string, v double", ["k"], 1_500_000))
+    assert rows(pairs) == rows(model.run(*all_work()))
 
 
 def test_a_stage_with_a_join_and_a_window(spark, topology, tmp_path):

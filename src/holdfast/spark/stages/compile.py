@@ -35,7 +35,7 @@ from holdfast.spark.stages.packing import (
 )
 from holdfast.spark.stages.processor import ANSWERS, PACKED, StageProcessor
 from holdfast.spark.stages.rows import HIDDEN, gate_schema, is_row, shard_of_order
-from holdfast.spark.stages.steps import apply_step, schema_of
+from holdfast.spark.stages.steps import RowStep, apply_step, schema_of
 from holdfast.spark.stages.tasks import Task, WindowTask
 from holdfast.topology import Join, Stage, Topology, Window
 from holdfast.tuples import STIME
@@ -62,6 +62,8 @@ class Compiled:
     stateful: bool
     pack: PackChunk | None
     """How the gate packs rows for a window that no other step comes before."""
+    row_steps: tuple[RowStep, ...] | None
+    """The steps, if Spark can carry out all of them by itself and without state."""
     build: Callable[[DataFrame], DataFrame]
     """Puts the steps behind the gate source."""
     open: Callable[[pa.Table], pa.Table]
@@ -120,9 +122,15 @@ def _compile(
         _stream(result.schema.fields[len(HIDDEN) + 1 :]),
         walk.stateful,
         walk.pack,
+        _row_steps(stage),
         lambda df: _Walk(topology, name, stage, inputs).through(df),
         partial(_opened, walk.closed),
     )
+
+
+def _row_steps(stage: Stage) -> tuple[RowStep, ...] | None:
+    steps = tuple(step for step in stage.steps if isinstance(step, RowStep))
+    return steps if len(steps) == len(stage.steps) else None
 
 
 def _joined_fields(inputs: Sequence[StructType]) -> Iterator[StructField]:

@@ -22,7 +22,7 @@ from pyspark.sql.types import StructType
 from holdfast.spark.stages.entries import Entry, Piece
 from holdfast.spark.stages.journal import Journal
 from holdfast.spark.stages.packing import PackChunk, packed_orders, packed_rows
-from holdfast.spark.stages.pieces import PieceReader, Wanted
+from holdfast.spark.stages.pieces import PieceReader, Wanted, divided
 from holdfast.spark.stages.processor import PACKED
 from holdfast.spark.stages.rows import order_columns, row_columns
 from holdfast.spark.stages.states import split_state
@@ -34,8 +34,8 @@ OPTIONS: Final = "gate.options"
 PATIENCE: Final = 0.2
 """Seconds that Spark waits for a new entry before it is told that there is none."""
 BREATH: Final = 0.005
-PARTITION_ROWS: Final = 2**17
-"""Rows for one task, about."""
+BATCH_ROWS: Final = 2**17
+"""Rows that go to Spark at once, at most."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,8 @@ class GateOptions:
     security: Security | None
     pack: PackChunk | None
     """If rows are to be packed for the state of the stage where they are read."""
+    tasks: int
+    """So many can run at a time."""
 
     def save(self, folder: Path) -> None:
         path = folder / OPTIONS
@@ -119,7 +121,7 @@ class GateReader(DataSourceStreamReader):
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
         numbers = range(start["entry"] + 1, end["entry"] + 1)
-        tasks = _plan([self._journal.read(number) for number in numbers])
+        tasks = _plan([self._journal.read(number) for number in numbers], self.gate.tasks)
         return [InputPartition(task) for task in tasks]
 
     def commit(self, end: dict[str, int]) -> None:
@@ -156,7 +158,7 @@ class GateReader(DataSourceStreamReader):
             return
         given = own | row_columns(entry, piece.input, piece.bucket, rows)
         columns = [given.get(field.name, pa.nulls(rows, field.type)) for field in self.arrow]
-        yield from pa.table(columns, schema=self.arrow).to_batches(max_chunksize=PARTITION_ROWS)
+        yield from pa.table(columns, schema=self.arrow).to_batches(max_chunksize=BATCH_ROWS)
 
     def _orders(self, orders: Sequence[_Order]) -> pa.RecordBatch:
         batches = []
@@ -176,20 +178,16 @@ class GateReader(DataSourceStreamReader):
         return pa.concat_batches(batches)
 
 
-def _plan(entries: Sequence[Entry]) -> list[_Batch]:
-    """The tasks of a batch: whole pieces, a good many rows for each; orders go with the last."""
-    tasks: list[list[Wanted]] = [[]]
-    rows = 0
-    for entry in entries:
-        for at, piece in enumerate(entry.pieces):
-            if rows and rows + piece.chunk.rows > PARTITION_ROWS:
-                tasks.append([])
-                rows = 0
-            rows += piece.chunk.rows
-            tasks[-1].append(Wanted(entry.number, at, piece))
+def _plan(entries: Sequence[Entry], tasks: int) -> list[_Batch]:
+    """What each task of a batch reads; orders go with the last."""
+    wanted = [
+        Wanted(entry.number, at, piece)
+        for entry in entries
+        for at, piece in enumerate(entry.pieces)
+    ]
     orders = tuple(
         _Order(each.number, int(each.order), each.end, each.tentative, each.state)
         for each in entries
     )
-    last = len(tasks) - 1
-    return [_Batch(tuple(t), orders if at == last else ()) for at, t in enumerate(tasks)]
+    *parts, last = divided(wanted, tasks)
+    return [*(_Batch(tuple(each), ()) for each in parts), _Batch(tuple(last), orders)]

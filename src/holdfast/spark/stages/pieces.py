@@ -6,9 +6,10 @@ Either way they are checked against what was decided upon.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Self
+from typing import Final, Self
 
 import pyarrow as pa
 
@@ -18,7 +19,12 @@ from holdfast.wire.chunks import digest_of
 from holdfast.wire.client import LogClient
 from holdfast.wire.security import Security
 
-__all__ = ["PieceReader", "Wanted", "journal_ticket", "read_journal_ticket"]
+__all__ = ["PieceReader", "Wanted", "divided", "journal_ticket", "read_journal_ticket"]
+
+FEW_ROWS: Final = 2**15
+"""So many are not worth another task."""
+MANY_ROWS: Final = 2**20
+"""More are not read by one."""
 
 
 def journal_ticket(entry: int, piece: int) -> bytes:
@@ -41,6 +47,22 @@ class Wanted:
     at: int
     """Which piece of the entry."""
     piece: Piece
+
+
+def divided(wanted: Sequence[Wanted], tasks: int) -> list[list[Wanted]]:
+    """Parts of about as many rows each, one for each task that can run at a time: whole pieces, in
+    their order. Every task costs, however little it reads. At least one part, be it empty."""
+    rows = sum(each.piece.chunk.rows for each in wanted)
+    most = min(MANY_ROWS, max(FEW_ROWS, -(-rows // tasks)))
+    parts: list[list[Wanted]] = [[]]
+    rows = 0
+    for each in wanted:
+        if rows >= most:
+            parts.append([])
+            rows = 0
+        rows += each.piece.chunk.rows
+        parts[-1].append(each)
+    return parts
 
 
 class PieceReader:

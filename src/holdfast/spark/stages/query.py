@@ -7,7 +7,7 @@ journal; after a restart an entry may be handed over again, with the same result
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
@@ -23,8 +23,10 @@ from holdfast.spark.shards import shard_labels
 from holdfast.spark.stages.compile import Compiled
 from holdfast.spark.stages.entries import Entry
 from holdfast.spark.stages.gate_source import GateOptions, GateSource
+from holdfast.spark.stages.handover import Handover, is_possible
 from holdfast.spark.stages.journal import Journal
-from holdfast.spark.stages.results import Result, results_in
+from holdfast.spark.stages.pieces import PieceReader
+from holdfast.spark.stages.results import Result, result_of, results_in
 from holdfast.spark.stages.rows import BODY, ENTRY, HIDDEN, PLACE
 from holdfast.wire.security import Security
 
@@ -35,6 +37,8 @@ BYTES: Final = "spark.sql.execution.arrow.maxBytesPerBatch"
 NO_LIMIT: Final = 2**31 - 1
 """With any other one Spark calculates the size of a batch anew for every row that goes to Python.
 Batches are limited in rows anyway."""
+RECORDS: Final = "spark.sql.execution.arrow.maxRecordsPerBatch"
+MOST_ROWS: Final = 2**16
 
 
 class StageQuery:
@@ -59,6 +63,12 @@ class StageQuery:
         self._size = size
         self._deliver = deliver
         self._schema = to_arrow_schema(compiled.published, timezone="UTC")
+        self._checkpoint = folder / "checkpoint"
+        tasks = max(1, spark.sparkContext.defaultParallelism)
+        self._handover: Handover | None = None
+        if is_possible(spark, compiled):
+            reader = PieceReader(address, security)
+            self._handover = Handover(compiled, folder / "handed-over", reader, tasks)
         GateOptions(
             compiled.gate,
             tuple(shard_labels(shards)),
@@ -66,13 +76,14 @@ class StageQuery:
             address,
             security,
             compiled.pack,
+            tasks,
         ).save(folder)
         spark.dataSource.register(GateSource)
         source = spark.readStream.format(GateSource.name()).option("folder", str(folder)).load()
         writer = (
             _narrowed(compiled.build(source), stateful=compiled.stateful)
             .writeStream.foreachBatch(self._take_batch)
-            .option("checkpointLocation", str(folder / "checkpoint"))
+            .option("checkpointLocation", str(self._checkpoint))
             .outputMode("update")
         )
         self._query = _start(spark, shards, writer.start)
@@ -105,9 +116,26 @@ class StageQuery:
             self._query.stop()
 
     def _take_batch(self, df: DataFrame, batch: int) -> None:
-        table = self._compiled.open(df.toArrow())
-        for result in results_in(table, self._schema, self._size):
+        for result in self._results(df, batch):
             self._deliver(result)
+
+    def _results(self, df: DataFrame, batch: int) -> Iterator[Result]:
+        if self._handover is None:
+            table = self._compiled.open(df.toArrow())
+            yield from results_in(table, self._schema, self._size)
+            return
+        for number in range(self._end_of(batch - 1) + 1, self._end_of(batch) + 1):
+            entry = self.journal.read(number)
+            made = self._handover.rows(df.sparkSession, entry) if entry.pieces else None
+            yield result_of(entry, made, self._schema, self._size)
+
+    def _end_of(self, batch: int) -> int:
+        """The last entry in a batch: Spark notes the offsets of the gate source before it runs
+        one, and finds them again after a restart."""
+        if batch < 0:
+            return 0
+        noted = (self._checkpoint / "offsets" / str(batch)).read_text().splitlines()
+        return int(json.loads(noted[-1])["entry"])
 
 
 def _narrowed(df: DataFrame, *, stateful: bool) -> DataFrame:
@@ -121,7 +149,7 @@ def _narrowed(df: DataFrame, *, stateful: bool) -> DataFrame:
 
 def _start(spark: SparkSession, shards: int, start: Callable[[], StreamingQuery]) -> StreamingQuery:
     """Start a query with a partition for each shard, whatever the session has for others."""
-    wanted = {PARTITIONS: shards, BYTES: NO_LIMIT}
+    wanted = {PARTITIONS: shards, BYTES: NO_LIMIT, RECORDS: MOST_ROWS}
     former = {setting: str(spark.conf.get(setting)) for setting in wanted}
     for setting, value in wanted.items():
         spark.conf.set(setting, str(value))

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from holdfast.spark.stages.entries import Order
+from holdfast.spark.stages.entries import Entry, Order
 from holdfast.spark.stages.rows import BODY, Places
 from holdfast.spark.stages.states import join_states
 from holdfast.tuples import STIME
 from holdfast.wire.chunks import Chunk
 
-__all__ = ["Result", "results_in"]
+__all__ = ["Result", "result_of", "results_in"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +41,8 @@ def results_in(table: pa.Table, schema: pa.Schema, size: int) -> Iterator[Result
     Of the hidden columns it has those that say where rows come from, and `_body` if there is a
     state that it could be of. Those of the stream are the last ones."""
     is_row = Places(table).is_row
-    own = table.select(range(table.num_columns - len(schema), table.num_columns))
     data = _picked(table, is_row)
-    rows = _Rows.of(Places(data), _picked(own, is_row).cast(schema))
+    rows = _Rows.of(Places(data), _own(data, schema).cast(schema))
     orders = table.filter(pa.array(~is_row))
     places = Places(orders)
     for entry in np.unique(places.entries).tolist():
@@ -55,6 +54,20 @@ def results_in(table: pa.Table, schema: pa.Schema, size: int) -> Iterator[Result
             states = zip(places.low[here].tolist(), copies, strict=True)
             state = join_states({shard: copy for shard, copy in states if copy is not None})
         yield Result(entry, order, tuple(rows.chunks_of(entry, size)), state)
+
+
+def result_of(entry: Entry, made: pa.Table | None, schema: pa.Schema, size: int) -> Result:
+    """The result of an entry of a stage without state. `made`: what came of its rows, if it has
+    any, as `results_in` takes it."""
+    chunks: tuple[tuple[int, Chunk], ...] = ()
+    if made is not None:
+        rows = _Rows.of(Places(made), _own(made, schema).cast(schema))
+        chunks = tuple(rows.chunks_of(entry.number, size))
+    return Result(entry.number, entry.order, chunks, b"")
+
+
+def _own(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    return table.select(range(table.num_columns - len(schema), table.num_columns))
 
 
 def _picked(table: pa.Table, wanted: np.ndarray[Any, Any]) -> pa.Table:

@@ -17,14 +17,16 @@ from holdfast.errors import InvalidArgumentError
 from holdfast.spark.stages.catalyst import analyse
 from holdfast.spark.stages.columns import check_columns
 from holdfast.spark.stages.functions import call_function
-from holdfast.spark.stages.rows import HIDDEN, is_row
+from holdfast.spark.stages.rows import HIDDEN, PLACE, is_row
 from holdfast.spark.stages.selects import take_apart
 from holdfast.topology import Function, Select, Sql, Where
 from holdfast.tuples import STIME
 
-__all__ = ["StatelessStep", "apply_step", "schema_of"]
+__all__ = ["RowStep", "StatelessStep", "apply_step", "apply_to_rows", "schema_of"]
 
-StatelessStep = Where | Select | Sql | Function
+RowStep = Where | Select | Sql
+"""Spark carries these out by itself."""
+StatelessStep = RowStep | Function
 
 
 def apply_step(df: DataFrame, step: StatelessStep, place: str, folder: str) -> DataFrame:
@@ -45,6 +47,22 @@ def apply_step(df: DataFrame, step: StatelessStep, place: str, folder: str) -> D
             return call_function(df, step.function, columns, place, folder)
 
 
+def apply_to_rows(df: DataFrame, step: RowStep) -> DataFrame:
+    """The same where there are no orders: on rows with their place alone. `apply_step` has found
+    nothing wrong with the step."""
+    match step:
+        case Where():
+            return df.where(F.expr(step.where))
+        case Select():
+            selected: Sequence[str] = step.select
+        case Sql():
+            text = take_apart("sql", step.sql)
+            if text.where is not None:
+                df = df.where(F.expr(text.where))
+            selected = text.columns
+    return df.select(PLACE, STIME, *map(F.expr, _expressions(df, selected)))
+
+
 def schema_of(columns: Sequence[Any]) -> StructType:
     """The Spark schema of columns that a topology names with their types."""
     return StructType([StructField(each.name, DataType.fromDDL(each.type)) for each in columns])
@@ -61,10 +79,7 @@ def _where(df: DataFrame, condition: str, place: str) -> DataFrame:
 
 
 def _select(df: DataFrame, selected: Sequence[str], place: str) -> DataFrame:
-    everything = [_quoted(name) for name in df.columns if name not in (STIME, *HIDDEN)]
-    expressions: list[str] = []
-    for each in selected:
-        expressions += everything if each.strip() == "*" else [each]
+    expressions = _expressions(df, selected)
     made = analyse(
         place, _own(df), lambda own: own.select(*map(F.expr, expressions)), "Project"
     ).schema
@@ -85,6 +100,15 @@ def _select(df: DataFrame, selected: Sequence[str], place: str) -> DataFrame:
     ]:
         raise starred
     return result
+
+
+def _expressions(df: DataFrame, selected: Sequence[str]) -> list[str]:
+    """With all columns in the place of a star."""
+    everything = [_quoted(name) for name in df.columns if name not in (STIME, *HIDDEN)]
+    expressions: list[str] = []
+    for each in selected:
+        expressions += everything if each.strip() == "*" else [each]
+    return expressions
 
 
 def _quoted(name: str) -> str:
