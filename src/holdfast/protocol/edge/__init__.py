@@ -1,0 +1,1 @@
+"""Windows near the sensors: sensors, children that replicate, intermediates and the root."""
