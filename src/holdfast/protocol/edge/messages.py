@@ -14,6 +14,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.protocol.groups.messages import Claim, Election, ElectionAck, Leader, NodeFailed
+
 __all__ = [
     "Adopt",
     "Adopted",
@@ -64,15 +66,6 @@ class Query:
     slide: int
     options: Mapping[str, Any] = field(default_factory=dict)
     keyed: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """A partition belongs to `node`; of two claims that with the larger (epoch, node) stands."""
-
-    partition: int
-    epoch: int
-    node: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,35 +262,6 @@ class Fetch:
     partitions: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class NodeFailed:
-    """I suspect this node, in this life of its."""
-
-    failed: str
-    life: int
-
-
-@dataclass(frozen=True, slots=True)
-class Election:
-    """Who takes over from `failed`? I would, unless you will."""
-
-    failed: str
-
-
-@dataclass(frozen=True, slots=True)
-class ElectionAck:
-    failed: str
-
-
-@dataclass(frozen=True, slots=True)
-class Leader:
-    """I have taken over from `failed`, by these claims."""
-
-    failed: str
-    node: str
-    claims: tuple[Claim, ...]
-
-
 # Upward, and its answers.
 
 
@@ -390,10 +354,11 @@ class Registered:
 
 @dataclass(frozen=True, slots=True)
 class Roster:
-    """All sensors of the group; `version` grows with every change."""
+    """All sensors of the group; `version` grows with every change. Panes begin at `origin`."""
 
     group: str
     version: int
+    origin: int
     sittings: tuple[Sitting, ...]
 
 
