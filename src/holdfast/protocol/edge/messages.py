@@ -237,12 +237,13 @@ class Version:
 @dataclass(frozen=True, slots=True)
 class Payload:
     """What changed in the sender's slots, at a cut. `versions`: all slots it owns. `claims`: what
-    it owns. `freed`: by query, up to where the root has all panes."""
+    it owns. `queries`: those it knows. `freed`: by query, up to where the root has all panes."""
 
     number: int
     claims: tuple[Claim, ...]
     slots: tuple[SlotDelta, ...]
     versions: tuple[Version, ...]
+    queries: tuple[str, ...] = ()
     freed: Mapping[str, int] = field(default_factory=dict)
 
 
