@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.protocol.edge.messages import Loss, Part, SlotDelta, Version
-from holdfast.protocol.edge.queries import Paned, ceil_to
+from holdfast.protocol.edge.queries import Paned, ceil_to, frozen
 
 __all__ = ["Held", "Slot"]
 
@@ -190,7 +190,7 @@ class Slot:
                 del panes[pane]
         for part in delta.parts:
             if part.query in ours:
-                held = Held(part.partial, part.touched, part.newest)
+                held = Held(frozen(part.partial), part.touched, part.newest)
                 self.panes.setdefault(part.query, {})[part.pane] = held
         since = {query: time for query, time in delta.since.items() if query in ours}
         if delta.base:
