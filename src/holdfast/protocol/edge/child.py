@@ -91,7 +91,7 @@ class Child:
         self._life = life
         self._register = Register(name, "child", address, life)
         self._register_at = now
-        self._now = now
+        self._cut_at = now
 
     # What a shell calls.
 
@@ -185,6 +185,8 @@ class Child:
         others = [member for member in place.members if member != self.name]
         self.presence = Presence(self.name, self._life, others, self.options.beat, now)
         self.ownership = Ownership(place.home)
+        for claim in place.claims:
+            self.ownership.offer(claim)
         self.succession = succession(
             self.options.succession, self.name, place.members, self.options.election_timeout
         )
@@ -200,7 +202,7 @@ class Child:
         self.intake = Intake(self.slots, place.guarantee, self.options.most_panes)
         self._firsts: dict[str, int] = {}
         self._parents_down: set[str] = set()
-        self._cut_at = now if self.options.sync is None else now + self.options.sync
+        self._cut_at = now + (self.options.sync or 0)
         self._steady_at = now + self.options.rejoin
         self._own: dict[int, Claim] = {}
         return self._own_changed(now)

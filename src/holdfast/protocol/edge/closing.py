@@ -1,4 +1,4 @@
-"""Closing panes: when all sensors are past its end, a partition's pane is what its slots come to."""
+"""Closing panes: once all sensors are past its end, a pane is what the slots come to."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class Intake:
             elif not self._filters:
                 self._repeat(slot, events, known)
             if events.replayed:
-                slot.replayed += len(times)
+                slot.replayed += count
         slot.boundary = max(slot.boundary, events.boundary)
         slot.late = max(slot.late, events.late)
         return True
@@ -55,6 +55,6 @@ class Intake:
         """Whether the root is so far behind that no more can be held."""
         slots = self._slots
         return any(
-            time - slots.freed.get(query.id, time) > self._most_panes * query.length
+            time - slots.beginning(query) > self._most_panes * query.length
             for query in slots.queries.values()
         )

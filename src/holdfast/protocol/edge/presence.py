@@ -42,6 +42,7 @@ class Presence:
         self._life = life
         self._period = options.period
         self._beat_at = now
+        self._checked = now
         self._number = 0
 
     @property
@@ -69,6 +70,10 @@ class Presence:
         said already."""
         if self._period is None:
             return [], []
+        if now - self._checked > 5 * self._period:
+            # It was this node that stood still.
+            self._mesh.resume(now)
+        self._checked = now
         found = self.members.suspects(now)
         sends = [
             Send(other, NodeFailed(failed, self.members.life(failed)))

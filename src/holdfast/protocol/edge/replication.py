@@ -30,9 +30,10 @@ class Replication:
 
     def release(self, partition: int) -> None:
         """The partition is no longer ours."""
-        for has in (*self._has.values(), self._safe):
+        for has in self._has.values():
             for key in [key for key in has if key[0] == partition]:
                 del has[key]
+        self._safe = {key: at for key, at in self._safe.items() if key[0] != partition}
 
     def cut(self, slots: Slots, claims: Sequence[Claim], peers: Collection[str]) -> list[Send]:
         """A payload for each peer; peers that lack the same get the same."""

@@ -1,9 +1,9 @@
 """A slot: what one sensor's events in one partition come to, up to an offset.
 
-Its state is a function of its offset, whoever computed it and however the events were framed: events
-enter in the order of their offsets, without holes, each once. So of two copies the one with the
-larger version holds all that is in the other. Only with `at-least-once` events may enter twice, and
-only losses, which are counted, make two copies of one offset differ.
+Its state is a function of its offset, whoever computed it and however the events were framed:
+events enter in the order of their offsets, without holes, each once. So of two copies the one with
+the larger version holds all that is in the other. Only with `at-least-once` events may enter twice,
+and only losses, which are counted, make two copies of one offset differ.
 """
 
 from __future__ import annotations
