@@ -34,15 +34,16 @@ FAMILIES: Final = (
     "overflow",
     "storm",
 )
-"""Kinds of trouble: none; loss, repetition and overtaking; children die, up to all but one; one dies
-at a step of the protocol; those who take over die; false suspicion; links cut, one way too; sensors
-and queries come while children die; intermediates and several groups; buffers too small; all."""
+"""Kinds of trouble: none; loss, repetition and overtaking; children die, up to all but one; one
+dies at a step of the protocol; those who take over die; false suspicion; links cut, one way too;
+sensors and queries come while children die; intermediates and several groups; buffers too small;
+all."""
 
-EMITTING: Final = 2_400_000
+EMITTING: Final = 1_800_000
 """Sensors have events until then, by the clock of the world."""
-HEALED: Final = 2_200_000
+HEALED: Final = 1_600_000
 """All faults are over by then."""
-END: Final = 6_500_000
+END: Final = 4_200_000
 
 STEPS: Final = (
     "Events",
@@ -188,7 +189,7 @@ def _draw_emission(random: Random, name: str, options: Options, *, late: bool) -
     )
     return Emission(
         name,
-        joins=random.randrange(300_000, 1_500_000) if late else 0,
+        joins=random.randrange(300_000, 1_200_000) if late else 0,
         every=random.choice([10_000, 25_000, 60_000]),
         most=random.choice([3, 12, 40]),
         silent=random.choice([EMITTING, EMITTING, random.randrange(600_000, EMITTING)]),
@@ -208,7 +209,7 @@ def _draw_queries(random: Random, options: Options) -> list[tuple[int, Query]]:
     else:
         queries.append((0, Query("sliding", "count", size, slide)))
     if options.family in ("joins", "storm"):
-        at = random.randrange(500_000, 1_600_000)
+        at = random.randrange(500_000, 1_300_000)
         queries.append((at, Query("later", "count", 150_000, 150_000)))
     return queries
 
@@ -239,11 +240,11 @@ def _draw_faults(
                 nth = random.choice([1, 2, 3, 8, 20])
             else:
                 first = random.choice(group)
-                start = random.randrange(400_000, 1_000_000)
+                start = random.randrange(400_000, 800_000)
                 faults.append(Fault("crash", start, HEALED, (first,)))
             if family == "steps" or len(group) > 2:
                 way = "sends" if family == "takers" else random.choice(["sends", "receives"])
-                start = random.randrange(200_000, 1_200_000) if family == "steps" else 400_000
+                start = random.randrange(200_000, 1_000_000) if family == "steps" else 400_000
                 end = random.choice([HEALED, start + 700_000])
                 faults.append(Fault("step", start, end, (victim, way, step), nth))
     if family in ("freezes", "storm"):
@@ -287,6 +288,6 @@ def _during(
     kind: Literal["crash", "freeze", "cut", "one-way", "noise", "slow"],
     targets: tuple[str, ...],
 ) -> Fault:
-    start = random.randrange(150_000, 1_800_000)
+    start = random.randrange(150_000, 1_300_000)
     length = random.choice([80_000, 300_000, 700_000, 3_000_000])
     return Fault(kind, start, min(HEALED, start + length), targets)

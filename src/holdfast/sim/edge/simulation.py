@@ -6,7 +6,7 @@ from random import Random
 from typing import Any
 
 from holdfast.protocol.edge import Child, Intermediate, Message, Root, Window
-from holdfast.protocol.edge.messages import Events
+from holdfast.protocol.edge.messages import Events, PayloadAck
 from holdfast.sim.edge.parties import Party, SensorParty
 from holdfast.sim.edge.scenario import END, Fault, Scenario
 from holdfast.sim.network import Network
@@ -112,7 +112,7 @@ class Simulation:
     def _watch(self, party: Party, way: str, message: Message) -> bool:
         if isinstance(message, Events) and way == "sends":
             self._note(message)
-        if isinstance(party.machine, Child) and party.machine.place is not None:
+        if isinstance(message, PayloadAck) and isinstance(party.machine, Child):
             self.most_panes = max(self.most_panes, party.machine.slots.panes)
         for fault, left in self._steps:
             victim, when, step = fault.targets
