@@ -35,9 +35,10 @@ from holdfast.protocol.edge.messages import (
     StopSending,
 )
 from holdfast.protocol.edge.outbox import Outbox
-from holdfast.protocol.edge.presence import BeatOptions, Presence
+from holdfast.protocol.edge.presence import BeatOptions
 from holdfast.protocol.edge.replication import Replication
 from holdfast.protocol.edge.slots import Slots
+from holdfast.protocol.edge.tenure import Tenure
 from holdfast.protocol.groups import (
     Claim,
     Election,
@@ -45,7 +46,6 @@ from holdfast.protocol.groups import (
     Heard,
     Leader,
     NodeFailed,
-    Outcome,
     Ownership,
     succession,
 )
@@ -85,8 +85,6 @@ class Child:
         self.name = name
         self.options = options or ChildOptions()
         self.place: Registered | None = None
-        self.takeovers = 0
-        self.reinstatements = 0
         self._root = root
         self._life = life
         self._register = Register(name, "child", address, life)
@@ -100,45 +98,9 @@ class Child:
             return self._enter(message, now) if self.place is None else []
         if self.place is None:
             return []
-        match message:
-            case Events():
-                return self._take(message, now)
-            case Payload():
-                return self._join(sender, message, now)
-            case PayloadAck():
-                if message.life == self.presence.members.life(sender):
-                    self.replication.ack(sender, message)
-                return []
-            case Beat():
-                return self._heard(sender, message, now)
-            case PaneTaken():
-                return self._taken(sender, message)
-            case Lost():
-                return self._lost(message, now)
-            case Fenced(partition, epoch, node):
-                return self._offer([Claim(partition, epoch, node)], now)
-            case NodeFailed():
-                if self.presence.told(message, now):
-                    return self._failed(message.failed, now)
-                return []
-            case Election() | ElectionAck():
-                return self._elect(sender, message, now)
-            case Leader():
-                self.succession.settled(message.failed)
-                return self._offer(message.claims, now)
-            case Fetch():
-                return self._give(sender, message)
-            case SensorHello():
-                return self._hello(sender, message)
-            case Roster():
-                return self._seat(message, now)
-            case Adopt():
-                return self._adopt(message.query)
-            case StopSending():
-                self._parents_down.add(message.failed)
-                return []
-            case _:
-                return []
+        if isinstance(message, Events):
+            return self._take(message, now)
+        return self._react(sender, message, now) + self._settle(now)
 
     def wake(self, now: int) -> list[Send]:
         if self.place is None:
@@ -146,16 +108,9 @@ class Child:
                 return []
             self._register_at = now + self.options.resend
             return [Send(self._root, self._register)]
-        sends = self.presence.beat(self.ownership.claims, now)
-        found, words = self.presence.check(now)
-        sends += words
-        for failed in found:
-            sends += self._failed(failed, now)
-        live = self.presence.members.live
-        sends += self._do(self.succession.wake(live, now), now)
-        sends += self._orphans(now)
+        sends = self.tenure.wake(now) + self._settle(now)
         for slot in self.custody.overdue(now):
-            sends += self.custody.ask(slot, self.ownership.claim(slot.partition), now)
+            sends += self.custody.ask(slot, self._own[slot.partition], now)
         if self.options.sync is not None and now >= self._cut_at:
             self._cut_at = now + self.options.sync
             sends += self._cut()
@@ -164,32 +119,60 @@ class Child:
     def due(self, now: int) -> int | None:
         if self.place is None:
             return self._register_at
-        times = [
-            self.presence.due,
-            self.presence.members.next_check(now) if self.options.beat.period else None,
-            self.succession.due,
-            self.custody.due,
-            self.outbox.due,
-            None if self.options.sync is None else self._cut_at,
-        ]
+        cut = None if self.options.sync is None else self._cut_at
+        times = (self.tenure.due(now), self.custody.due, self.outbox.due, cut)
         return min((time for time in times if time is not None), default=None)
 
     @property
     def owned(self) -> tuple[int, ...]:
         return () if self.place is None else tuple(sorted(self._own))
 
+    def _react(self, sender: str, message: Message, now: int) -> list[Send]:
+        match message:
+            case Payload():
+                return self._join(sender, message, now)
+            case PayloadAck(life=life) if life == self.tenure.presence.members.life(sender):
+                self.replication.ack(sender, message)
+            case Beat():
+                if self.tenure.heard(sender, message, now) is Heard.REBORN:
+                    self.replication.forget(sender)
+            case PaneTaken():
+                self._parents_down.discard(sender)
+                self.outbox.taken(sender, message)
+                self._free(message.query, message.freed)
+            case Lost():
+                return self._lost(message, now)
+            case Fenced(partition, epoch, node):
+                self.tenure.offer([Claim(partition, epoch, node)])
+            case NodeFailed() | Election() | ElectionAck() | Leader():
+                return self.tenure.receive(sender, message, now)
+            case Fetch():
+                return self._give(sender, message)
+            case SensorHello():
+                return self._hello(message)
+            case Roster():
+                return self._seat(message, now)
+            case Adopt():
+                return self._adopt(message.query)
+            case StopSending():
+                self._parents_down.add(message.failed)
+        return []
+
     # Registration, sensors, queries.
 
     def _enter(self, place: Registered, now: int) -> list[Send]:
         self.place = place
-        others = [member for member in place.members if member != self.name]
-        self.presence = Presence(self.name, self._life, others, self.options.beat, now)
-        self.ownership = Ownership(place.home)
-        for claim in place.claims:
-            self.ownership.offer(claim)
-        self.succession = succession(
-            self.options.succession, self.name, place.members, self.options.election_timeout
+        options = self.options
+        self.tenure = Tenure(
+            self.name,
+            self._life,
+            place.members,
+            Ownership(place.home),
+            succession(options.succession, self.name, place.members, options.election_timeout),
+            options.beat,
+            now,
         )
+        self.tenure.offer(place.claims)
         self.slots = Slots(place.roster)
         for query in place.queries:
             self.slots.adopt(query)
@@ -205,16 +188,16 @@ class Child:
         self._cut_at = now + (self.options.sync or 0)
         self._steady_at = now + self.options.rejoin
         self._own: dict[int, Claim] = {}
-        return self._own_changed(now)
+        return self._settle(now)
 
-    def _hello(self, sender: str, message: SensorHello) -> list[Send]:
+    def _hello(self, message: SensorHello) -> list[Send]:
         assert self.place is not None
         for sitting in self.slots.roster.sittings:
             if sitting.sensor == message.sensor and sitting.end is None:
                 welcome = SensorWelcome(
                     self.place.group,
                     sitting.start,
-                    self.ownership.claims,
+                    self.tenure.ownership.claims,
                     self.place.addresses,
                     self.place.guarantee,
                 )
@@ -262,7 +245,7 @@ class Child:
         slot = self.slots.get(message.partition, message.sensor)
         if claim is None or slot is None or message.epoch != claim.epoch:
             return []
-        sends = self.custody.lost(slot, message, claim, self.presence.members.live, now)
+        sends = self.custody.lost(slot, message, claim, self.tenure.live, now)
         return sends + self._close(claim, now)
 
     # Upward.
@@ -274,14 +257,8 @@ class Child:
 
     def _send_up(self, now: int) -> list[Send]:
         assert self.place is not None
-        failed = self.presence.members.down
-        return self.outbox.send(self.place.parents, self._parents_down, failed, now)
-
-    def _taken(self, sender: str, message: PaneTaken) -> list[Send]:
-        self._parents_down.discard(sender)
-        self.outbox.taken(sender, message)
-        self._free(message.query, message.freed)
-        return []
+        down = self.tenure.down
+        return self.outbox.send(self.place.parents, self._parents_down, down, now)
 
     def _free(self, query: str, until: int) -> None:
         if self.slots.free(query, until):
@@ -290,7 +267,7 @@ class Child:
     # Replication.
 
     def _cut(self) -> list[Send]:
-        live = self.presence.members.live
+        live = self.tenure.live
         claims = [self._own[partition] for partition in sorted(self._own)]
         sends = self.replication.cut(self.slots, claims, live) if claims else []
         floor = self.slots.floor
@@ -303,12 +280,13 @@ class Child:
         return sends
 
     def _join(self, sender: str, message: Payload, now: int) -> list[Send]:
-        sends = self._offer(message.claims, now)
+        self.tenure.offer(message.claims)
         for query, until in message.freed.items():
             self._free(query, until)
         for delta in message.slots:
             self.slots.join(delta, message.queries)
-        for partition in {delta.partition for delta in message.slots} & self._own.keys():
+        sends: list[Send] = []
+        for partition in sorted({delta.partition for delta in message.slots} & self._own.keys()):
             sends += self._close(self._own[partition], now)
         if message.number:
             found = (self.slots.get(each.partition, each.sensor) for each in message.versions)
@@ -328,92 +306,36 @@ class Child:
         )
         return [Send(sender, payload)]
 
-    # Failures and take-overs.
+    # Take-overs.
 
-    def _heard(self, sender: str, message: Beat, now: int) -> list[Send]:
-        heard = self.presence.heard(sender, message, now)
-        if heard is Heard.OLD:
+    def _settle(self, now: int) -> list[Send]:
+        """Do what follows when something became ours or another's."""
+        if self.tenure.own is self._own:
             return []
-        if heard is Heard.REBORN:
-            self.replication.forget(sender)
-        if heard is not Heard.KNOWN:
-            self.succession.settled(sender)
-        return self._offer(message.claims, now)
-
-    def _failed(self, failed: str, now: int) -> list[Send]:
-        if not self.ownership.of(failed):
-            return []
-        return self._do(self.succession.start(failed, self.presence.members.live, now), now)
-
-    def _orphans(self, now: int) -> list[Send]:
-        """Partitions of the dead that nobody has taken, because a taker died or was not told."""
-        down = self.presence.members.down
-        return [send for failed in down for send in self._failed(failed, now)]
-
-    def _elect(self, sender: str, message: Election | ElectionAck, now: int) -> list[Send]:
-        live = self.presence.members.live
-        if isinstance(message, Election) and not self.ownership.of(message.failed):
-            # It is settled, and the one who asks does not know.
-            return [Send(sender, Leader(message.failed, self.name, self.ownership.claims))]
-        return self._do(self.succession.receive(sender, message, live, now), now)
-
-    def _do(self, outcome: Outcome, now: int) -> list[Send]:
-        sends = [Send(to, message) for to, message in outcome.sends]
-        live = self.presence.members.live
-        for failed in outcome.won:
-            partitions = [
-                partition
-                for partition in self.ownership.of(failed)
-                if self.succession.takes(partition, live)
-            ]
-            self.takeovers += len(partitions)
-            sends += self._claim(failed, partitions, now)
-        return sends
-
-    def _claim(self, failed: str, partitions: list[int], now: int) -> list[Send]:
-        if not partitions:
-            return []
-        claims = tuple(self.ownership.take(partition, self.name) for partition in partitions)
-        word = Leader(failed, self.name, claims)
-        sends = [Send(other, word) for other in self.presence.members.live]
-        return sends + self._own_changed(now)
-
-    def _offer(self, claims: tuple[Claim, ...] | list[Claim], now: int) -> list[Send]:
-        news = [self.ownership.offer(claim) for claim in claims]
-        return self._own_changed(now) if any(news) else []
-
-    def _own_changed(self, now: int) -> list[Send]:
-        own = {p: self.ownership.claim(p) for p in self.ownership.of(self.name)}
-        before, self._own = self._own, own
-        for partition in before.keys() - own.keys():
+        before, self._own = self._own, self.tenure.own
+        for partition in before.keys() - self._own.keys():
             self.outbox.drop(partition)
             self.closing.release(partition)
             self.custody.release(partition)
             self.replication.release(partition)
             self._steady_at = now + self.options.rejoin
         sends = []
-        for partition in sorted(own):
-            if before.get(partition) != own[partition]:
+        for partition, claim in sorted(self._own.items()):
+            if before.get(partition) != claim:
                 self.custody.release(partition)
                 self.closing.open(partition)
-                sends += self.custody.take(own[partition], now)
-                sends += self._close(own[partition], now)
+                sends += self.custody.take(claim, now)
+                sends += self._close(claim, now)
         return sends
 
     def _reinstate(self, sender: str, message: Payload, now: int) -> list[Send]:
         """What was ours at first becomes ours again, once we have what its owner has."""
         if now < self._steady_at or not message.number:
             return []
-        theirs = {claim.partition for claim in message.claims if claim.node == sender}
         behind = set()
         for each in message.versions:
             slot = self.slots.get(each.partition, each.sensor)
             if slot is None or slot.offset < each.offset:
                 behind.add(each.partition)
-        back = [
-            partition
-            for partition in self.ownership.homes_of(self.name)
-            if partition in theirs - behind and self.ownership.owner(partition) == sender
-        ]
-        self.reinstatements += len(back)
-        return self._claim(self.name, back, now)
+        theirs = {claim.partition for claim in message.claims if claim.node == sender}
+        return self.tenure.reinstate(sender, theirs - behind)

@@ -78,7 +78,8 @@ def _check_taken(run: Simulation) -> Iterator[str]:
 
 
 def _check_losses(run: Simulation) -> Iterator[str]:
-    """What is not counted is reported as lost, and nothing else is."""
+    """What is not counted is reported as lost. More may be, when a pane was taken from an owner who
+    had what its successor has not."""
     windows = [window for _, window in run.windows if window.query == "count"]
     lost = sum(window.lost for window in windows)
     if run.scenario.is_lossless and run.scenario.options.guarantee != "at-most-once":
@@ -91,7 +92,7 @@ def _check_losses(run: Simulation) -> Iterator[str]:
         return
     told = sum(window.answer or 0 for window in windows)
     taken = sum(party.sensor.taken for party in run.sensors.values())
-    if told + lost != taken:
+    if told + lost < taken:
         yield f"{told} events counted and {lost} lost of {taken}"
 
 

@@ -112,8 +112,9 @@ class Simulation:
     def _watch(self, party: Party, way: str, message: Message) -> bool:
         if isinstance(message, Events) and way == "sends":
             self._note(message)
-        if isinstance(message, PayloadAck) and isinstance(party.machine, Child):
-            self.most_panes = max(self.most_panes, party.machine.slots.panes)
+        child = party.machine
+        if isinstance(message, PayloadAck) and isinstance(child, Child) and child.place:
+            self.most_panes = max(self.most_panes, child.slots.panes)
         for fault, left in self._steps:
             victim, when, step = fault.targets
             if victim not in (party.name, "*") or when != way or left[0] <= 0:
