@@ -228,10 +228,14 @@ class SlotDelta:
 
 @dataclass(frozen=True, slots=True)
 class Version:
+    """How far a copy of a slot is. Only copies that have lost nothing can be brought up to date by
+    what changed: others are sent whole."""
+
     partition: int
     sensor: str
     offset: int
     boundary: int
+    lost: int = 0
 
 
 @dataclass(frozen=True, slots=True)

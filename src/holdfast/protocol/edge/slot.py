@@ -59,7 +59,7 @@ class Slot:
 
     @property
     def version(self) -> Version:
-        return Version(self.partition, self.sensor, self.offset, self.boundary)
+        return Version(self.partition, self.sensor, self.offset, self.boundary, self.lost)
 
     def add(
         self,
@@ -180,6 +180,9 @@ class Slot:
         """Take over what a copy has more, if this one has what the delta is based on. `ours` and
         `theirs` are the queries that are known here and there."""
         if delta.base > self.offset or (delta.offset, delta.boundary, -delta.lost) <= self.rank:
+            return False
+        if delta.base and (self.lost or delta.lost):
+            # Losses have made them differ: what stays here may not be what they have.
             return False
         if delta.offset == self.offset and delta.lost == self.lost:
             # The same events: only the boundary is news.
