@@ -8,7 +8,7 @@ same order it is the same to the bit, but sums, variances and quantiles of anoth
 in their last digits. Whoever combines therefore does so in sorted order.
 
 | kind      | partial                               | answer                                      |
-|-----------|---------------------------------------|----------------------------------------------|
+|-----------|---------------------------------------|---------------------------------------------|
 | count     | n                                     | n                                           |
 | sum, mean | n, sum in twice a float's precision   | the sum, the mean                           |
 | min, max, range | least, greatest                 | one of them, or the distance                |
