@@ -186,6 +186,7 @@ class Child:
         self.intake = Intake(self.slots, place.guarantee, self.options.most_panes)
         self._firsts: dict[str, int] = {}
         self._parents_down: set[str] = set()
+        self._guests: set[str] = set()
         self._cut_at = now + (self.options.sync or 0)
         self._steady_at = now + self.options.rejoin
         self._own: dict[int, Claim] = {}
@@ -202,13 +203,16 @@ class Child:
                     self.place.addresses,
                     self.place.guarantee,
                 )
+                self._guests.discard(message.sensor)
                 return [Send(message.sensor, welcome)]
+        self._guests.add(message.sensor)
         return [Send(self._root, message)]
 
     def _seat(self, roster: Roster, now: int) -> list[Send]:
         if not self.slots.seat(roster):
             return []
-        sends = []
+        guests = sorted(self._guests & self.slots.sensors)
+        sends = [send for guest in guests for send in self._hello(SensorHello(guest, 0))]
         for partition, claim in self._own.items():
             self.outbox.drop(partition)
             self.closing.open(partition)
