@@ -274,8 +274,9 @@ class Child:
     # Upward.
 
     def _close(self, claim: Claim, now: int) -> list[Send]:
-        for query, pane, partial in self.closing.close(claim):
-            self.outbox.put(query, pane, partial)
+        if len(self.outbox) < self.options.most_panes:
+            for query, pane, partial in self.closing.close(claim):
+                self.outbox.put(query, pane, partial)
         return self._send_up(now)
 
     def _send_up(self, now: int) -> list[Send]:

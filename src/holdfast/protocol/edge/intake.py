@@ -27,7 +27,7 @@ class Intake:
             missing = events.first - 1 - slot.offset
             slot.skip(events.first - 1, missing, until)
         if count:
-            if self._is_far_ahead(int(times[-1])):
+            if self._is_full(slot, int(times[-1])):
                 return False
             known = slot.offset + 1 - events.first
             if known <= 0 or (known < count and self._filters):
@@ -51,10 +51,10 @@ class Intake:
         slot.add(events.times, events.values, events.keys, queries, freed)
         slot.offset = last
 
-    def _is_far_ahead(self, time: int) -> bool:
-        """Whether the root is so far behind that no more can be held."""
-        slots = self._slots
-        return any(
-            time - slots.beginning(query) > self._most_panes * query.length
-            for query in slots.queries.values()
-        )
+    def _is_full(self, slot: Slot, time: int) -> bool:
+        """Whether the root is so far behind that no further pane can be held."""
+        for query in self._slots.queries.values():
+            panes = slot.panes.get(query.id)
+            if panes and len(panes) >= self._most_panes:
+                return time - time % query.length not in panes
+        return False
