@@ -16,7 +16,6 @@ from holdfast.protocol.edge.formation import Group
 from holdfast.protocol.edge.intake import Intake
 from holdfast.protocol.edge.messages import Safe, Send
 from holdfast.protocol.edge.outbox import Outbox
-from holdfast.protocol.edge.sensor import Sensor
 from holdfast.protocol.edge.slot import Slot
 from holdfast.protocol.edge.slots import Slots
 from holdfast.protocol.edge.tenure import Tenure
@@ -78,18 +77,6 @@ def offsets_without_panes(patch: Patch) -> None:
         return replace(whole, parts=whole.parts[::2])
 
     patch.setattr(Slot, "delta", without)
-
-
-def older_copies_win(patch: Patch) -> None:
-    """Payloads are taken as they come, be they late or repeated."""
-    join = Slot.join
-
-    def without(self: Slot, delta: Any, ours: Any, theirs: Any) -> bool:
-        if delta.base == 0:
-            self.offset = self.boundary = 0
-        return join(self, delta, ours, theirs)
-
-    patch.setattr(Slot, "join", without)
 
 
 def closed_when_the_first_is_past(patch: Patch) -> None:
@@ -163,18 +150,6 @@ def losses_by_the_printed_formula(patch: Patch) -> None:
     patch.setattr(Backlog, "gone", printed)
 
 
-def sensors_obey_anybody(patch: Patch) -> None:
-    """The owner is whoever asked last, and the claim in its words is not looked at."""
-    resume = Sensor._resume
-
-    def without(self: Sensor, sender: str, message: Any, now: int) -> Any:
-        route = self._routes[message.partition]
-        route.claim = replace(route.claim, epoch=0)
-        return resume(self, sender, message, now)
-
-    patch.setattr(Sensor, "_resume", without)
-
-
 def sums_in_pairs(patch: Patch) -> None:
     """Frames decide in which order values are added."""
     from holdfast.protocol.edge.queries import Paned
@@ -225,27 +200,11 @@ def reopened_panes_are_not_closed_again(patch: Patch) -> None:
     patch.setattr(Closing, "open", without)
 
 
-def children_without_a_fence(patch: Patch) -> None:
-    """Two owners, and neither gives way."""
-    patch.setattr(Child, "_settle", _settle_once(Child._settle))
-
-
-def _settle_once(settle: Callable[..., Any]) -> Callable[..., Any]:
-    def without(self: Child, now: int) -> Any:
-        own = {**self._own, **self.tenure.own}
-        if own != self.tenure.own:
-            self.tenure.own = own
-        return settle(self, now)
-
-    return without
-
-
 MUTATIONS = [
     Mutation("known offsets count again", known_offsets_count_again),
     Mutation("gaps are jumped", gaps_are_jumped, "noise"),
     Mutation("safe before it is replicated", safe_before_it_is_replicated),
     Mutation("offsets without their panes", offsets_without_panes),
-    Mutation("older copies win", older_copies_win, "storm"),
     Mutation("closed when the first sensor is past", closed_when_the_first_is_past, "calm"),
     Mutation("closed before the replay is over", closed_before_replay_is_over),
     Mutation("nobody takes over", nobody_takes_over, "takers"),
@@ -253,6 +212,7 @@ MUTATIONS = [
     Mutation("closed panes sent once", panes_sent_once, "cuts"),
     Mutation("merged when half is in", merged_when_half_is_in, "calm"),
     Mutation("panes without a new sensor count", old_rosters_count, "joins"),
+    Mutation("a later query has all events", queries_count_from_any_pane, "joins"),
     Mutation("losses not counted", losses_not_counted, "overflow"),
     Mutation("losses by the printed formula", losses_by_the_printed_formula, "overflow"),
     Mutation("sums in pairs", sums_in_pairs, "calm"),

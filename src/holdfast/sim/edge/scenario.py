@@ -157,7 +157,7 @@ def draw(seed: int, options: Options) -> Scenario:
     emissions = tuple(
         tuple(
             _draw_emission(random, f"s{g}{n}", options, late=family in ("joins", "storm") and n > 0)
-            for n in range(random.choice([1, 2, 3]))
+            for n in range(random.choice([2, 3] if family == "joins" else [1, 2, 3]))
         )
         for g in range(groups)
     )
@@ -238,6 +238,11 @@ def _draw_faults(
         for tier in intermediates:
             for name in random.sample(list(tier), max(0, len(tier) - 1)):
                 faults.append(_during(random, "crash", (name,)))
+    if family == "joins" and random.random() < 0.6:
+        # Somebody does not hear of a sensor that comes, or of a query.
+        start = emissions[0][-1].joins - 30_000
+        end = min(HEALED, start + random.choice([300_000, 700_000]))
+        faults.append(Fault("one-way", start, end, ("root", random.choice(children[0]))))
     if family in ("steps", "takers"):
         for group in children:
             victim, step, nth = "*", "Leader", 1
