@@ -1,0 +1,424 @@
+"""What sensors, children, intermediates and the root say to each other.
+
+Any message may be lost, repeated, delayed or overtaken, and can be sent again without harm. Fields
+are plain data; only `Events` holds arrays. Times are event times in microseconds unless said
+otherwise, offsets count from 1 per (sensor, partition), 0 is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.protocol.groups.messages import Claim, Election, ElectionAck, Leader, NodeFailed
+
+__all__ = [
+    "Adopt",
+    "Adopted",
+    "Beat",
+    "Claim",
+    "Election",
+    "ElectionAck",
+    "Events",
+    "Fenced",
+    "Fetch",
+    "Guarantee",
+    "Leader",
+    "Loss",
+    "Lost",
+    "Message",
+    "NodeFailed",
+    "PaneClosed",
+    "PanePartial",
+    "PaneTaken",
+    "Part",
+    "Payload",
+    "PayloadAck",
+    "Query",
+    "Register",
+    "Registered",
+    "Resume",
+    "Roster",
+    "Safe",
+    "Send",
+    "SensorHello",
+    "SensorWelcome",
+    "Sitting",
+    "SlotDelta",
+    "StopSending",
+    "Version",
+]
+
+Guarantee = Literal["exactly-once", "at-least-once", "at-most-once"]
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A window over the events of all sensors: `aggregate` is a name of `holdfast.crdt`."""
+
+    id: str
+    aggregate: str
+    size: int
+    slide: int
+    options: Mapping[str, Any] = field(default_factory=dict)
+    keyed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Sitting:
+    """From when on a sensor takes part, and until when; None: it still does."""
+
+    sensor: str
+    start: int
+    end: int | None = None
+
+
+# Between sensors and children.
+
+
+@dataclass(frozen=True, slots=True)
+class Events:
+    """Events `first`, `first` + 1, ... of a sensor in a partition. After the last one of them none
+    before `boundary` follows. Without events it only moves the boundary: `first` is then the offset
+    that the next event will have."""
+
+    sensor: str
+    partition: int
+    epoch: int
+    first: int
+    times: NDArray[np.int64]
+    values: NDArray[np.float64]
+    boundary: int
+    keys: Sequence[Any] | None = None
+    replayed: bool = False
+    """Sent before, to this owner or another."""
+    late: int = 0
+    """How many events the sensor refused so far because they came after their boundary."""
+    newest: int = 0
+    """No event so far is later than this."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    """I own the partition: send what comes after `offset`. Events before the time `since` are not
+    needed by anybody. A sensor obeys the largest (epoch, node)."""
+
+    partition: int
+    epoch: int
+    node: str
+    offset: int
+    since: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Fenced:
+    """The partition is this node's: to an owner that was, or to a sensor that does not know."""
+
+    partition: int
+    epoch: int
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """You asked for what comes after `after`; offsets up to `upto` are gone, `count` of them are
+    needed, none of them is later than the time `until`."""
+
+    sensor: str
+    partition: int
+    epoch: int
+    after: int
+    upto: int
+    count: int
+    until: int
+
+
+@dataclass(frozen=True, slots=True)
+class Safe:
+    """Nobody will ask for the offsets up to this one again."""
+
+    partition: int
+    epoch: int
+    node: str
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class SensorHello:
+    """From a sensor to any child: I want to take part, my first events are of about `time`. The
+    child passes it on to the root."""
+
+    sensor: str
+    time: int
+    address: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SensorWelcome:
+    """You take part from `start` on; earlier events are late. Send to the owners of the partitions;
+    an empty `claims` says: ask again later."""
+
+    group: str
+    start: int
+    claims: tuple[Claim, ...]
+    addresses: Mapping[str, str]
+    guarantee: Guarantee = "exactly-once"
+
+
+# Among the children of a group, and among the intermediates of a layer.
+
+
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """I am alive. `life` grows with every start of the process, `sent` is by the sender's clock;
+    `claims` are those the sender knows of."""
+
+    number: int
+    sent: int
+    life: int
+    claims: tuple[Claim, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """Offsets `first` to `last` of a slot are gone for ever; their events were of times from
+    `since` to `until`, and `count` of them were needed."""
+
+    first: int
+    last: int
+    since: int
+    until: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One pane of one query in a slot. `touched`: the last offset that changed it."""
+
+    query: str
+    pane: int
+    partial: Any
+    touched: int
+    newest: int
+    """The latest time of its events."""
+
+
+@dataclass(frozen=True, slots=True)
+class SlotDelta:
+    """A slot at `offset`: those of its panes that events after `base` have changed, whole."""
+
+    partition: int
+    sensor: str
+    base: int
+    offset: int
+    boundary: int
+    parts: tuple[Part, ...]
+    losses: tuple[Loss, ...] = ()
+    since: Mapping[str, int] = field(default_factory=dict)
+    """Queries that came later, and from which time on they have all events."""
+    lost: int = 0
+    replayed: int = 0
+    late: int = 0
+    """Counts since the slot began."""
+    seen: int = 0
+    """The latest time of its events."""
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """How far a copy of a slot is. Only copies that have lost nothing can be brought up to date by
+    what changed: others are sent whole."""
+
+    partition: int
+    sensor: str
+    offset: int
+    boundary: int
+    lost: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Payload:
+    """What changed in the sender's slots, at a cut. `versions`: all slots it owns. `claims`: what
+    it owns. `queries`: those it knows. `freed`: by query, up to where the root has all panes."""
+
+    number: int
+    claims: tuple[Claim, ...]
+    slots: tuple[SlotDelta, ...]
+    versions: tuple[Version, ...]
+    queries: tuple[str, ...] = ()
+    freed: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class PayloadAck:
+    """So far I have these slots, in this life of mine."""
+
+    number: int
+    life: int
+    versions: tuple[Version, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fetch:
+    """Give me all you have of these partitions, as a payload."""
+
+    partitions: tuple[int, ...]
+
+
+# Upward, and its answers.
+
+
+@dataclass(frozen=True, slots=True)
+class PanePartial:
+    """What a partition comes to in a pane, and what is to be said about it."""
+
+    partition: int
+    partial: Any
+    newest: int
+    """The latest time of its events, 0 if there are none."""
+    roster: int
+    """The version of the roster it was closed by; of two states that of the newer one stands."""
+    whole: bool = True
+    """Whether the query was there before all of its events."""
+    missing: int = 0
+    """How many events that may belong to it are gone."""
+    node: str = ""
+    epoch: int = 0
+    lost: int = 0
+    replayed: int = 0
+    late: int = 0
+    """Counts since the partition began."""
+
+
+@dataclass(frozen=True, slots=True)
+class PaneClosed:
+    """From an owner to its parents, from an intermediate to those above."""
+
+    group: str
+    query: str
+    pane: int
+    partials: tuple[PanePartial, ...]
+    failed: tuple[str, ...] = ()
+    """The members of the group that the sender holds for dead."""
+
+
+@dataclass(frozen=True, slots=True)
+class PaneTaken:
+    """I have these partitions of the pane. The root has all panes of the query, of this group, that
+    end at `freed` or before: nobody needs them any more."""
+
+    group: str
+    query: str
+    pane: int
+    partitions: tuple[int, ...]
+    freed: int
+
+
+@dataclass(frozen=True, slots=True)
+class StopSending:
+    """This intermediate is dead. `life`: the one that ended."""
+
+    failed: str
+    life: int
+
+
+# Between the root and everybody.
+
+
+@dataclass(frozen=True, slots=True)
+class Register:
+    """I want to be a child or an intermediate; sent until it is answered."""
+
+    node: str
+    role: Literal["child", "intermediate"]
+    address: str = ""
+    life: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """Your place. For a child `members` are its group and `home` says whose each partition is at
+    first; for an intermediate `members` are its layer. `parents` are to be sent to, `below` sends
+    to it. A node that comes back is told the same again."""
+
+    group: str
+    members: tuple[str, ...]
+    home: tuple[Claim, ...]
+    parents: tuple[str, ...]
+    below: tuple[str, ...]
+    queries: tuple[Query, ...]
+    roster: Roster
+    freed: Mapping[str, int]
+    addresses: Mapping[str, str]
+    guarantee: Guarantee = "exactly-once"
+    claims: tuple[Claim, ...] = ()
+    """Who owns the partitions now, as far as the root knows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Roster:
+    """All sensors of the group; `version` grows with every change. Panes begin at `origin`."""
+
+    group: str
+    version: int
+    origin: int
+    sittings: tuple[Sitting, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Adopt:
+    """A query that was registered while running; sent until it is answered. Panes before `begin`
+    are of no use."""
+
+    group: str
+    query: Query
+    begin: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Adopted:
+    """I have it; from the pane `first` on I shall have all events."""
+
+    group: str
+    query: str
+    node: str
+    first: int
+
+
+Message = (
+    Events
+    | Resume
+    | Fenced
+    | Lost
+    | Safe
+    | SensorHello
+    | SensorWelcome
+    | Beat
+    | Payload
+    | PayloadAck
+    | Fetch
+    | NodeFailed
+    | Election
+    | ElectionAck
+    | Leader
+    | PaneClosed
+    | PaneTaken
+    | StopSending
+    | Register
+    | Registered
+    | Roster
+    | Adopt
+    | Adopted
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """A command: carry this message to that node, sensor or root."""
+
+    to: str
+    message: Message
