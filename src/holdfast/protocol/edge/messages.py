@@ -14,6 +14,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.protocol.groups.messages import Claim, Election, ElectionAck, Leader, NodeFailed
+
 __all__ = [
     "Adopt",
     "Adopted",
@@ -64,15 +66,6 @@ class Query:
     slide: int
     options: Mapping[str, Any] = field(default_factory=dict)
     keyed: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """A partition belongs to `node`; of two claims that with the larger (epoch, node) stands."""
-
-    partition: int
-    epoch: int
-    node: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,12 +237,13 @@ class Version:
 @dataclass(frozen=True, slots=True)
 class Payload:
     """What changed in the sender's slots, at a cut. `versions`: all slots it owns. `claims`: what
-    it owns. `freed`: by query, up to where the root has all panes."""
+    it owns. `queries`: those it knows. `freed`: by query, up to where the root has all panes."""
 
     number: int
     claims: tuple[Claim, ...]
     slots: tuple[SlotDelta, ...]
     versions: tuple[Version, ...]
+    queries: tuple[str, ...] = ()
     freed: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -267,35 +261,6 @@ class Fetch:
     """Give me all you have of these partitions, as a payload."""
 
     partitions: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class NodeFailed:
-    """I suspect this node, in this life of its."""
-
-    failed: str
-    life: int
-
-
-@dataclass(frozen=True, slots=True)
-class Election:
-    """Who takes over from `failed`? I would, unless you will."""
-
-    failed: str
-
-
-@dataclass(frozen=True, slots=True)
-class ElectionAck:
-    failed: str
-
-
-@dataclass(frozen=True, slots=True)
-class Leader:
-    """I have taken over from `failed`, by these claims."""
-
-    failed: str
-    node: str
-    claims: tuple[Claim, ...]
 
 
 # Upward, and its answers.
@@ -390,10 +355,11 @@ class Registered:
 
 @dataclass(frozen=True, slots=True)
 class Roster:
-    """All sensors of the group; `version` grows with every change."""
+    """All sensors of the group; `version` grows with every change. Panes begin at `origin`."""
 
     group: str
     version: int
+    origin: int
     sittings: tuple[Sitting, ...]
 
 

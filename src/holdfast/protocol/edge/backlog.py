@@ -1,0 +1,129 @@
+"""The events of a sensor in one partition that somebody may still ask for: a ring of arrays.
+
+Offsets count from 1. Everything costs by frame, nothing by event.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Backlog", "Gone", "Piece"]
+
+MOST_MARKS: Final = 512
+
+
+class Piece(NamedTuple):
+    """Events from `first` on."""
+
+    first: int
+    times: NDArray[np.int64]
+    values: NDArray[np.float64]
+    keys: list[Any] | None
+
+
+class Gone(NamedTuple):
+    """Offsets up to `upto` are gone; `count` of those asked for; none is later than `until`."""
+
+    upto: int
+    count: int
+    until: int
+
+
+class Backlog:
+    def __init__(self, capacity: int) -> None:
+        self.capacity = capacity
+        self.first = 1
+        """The smallest offset that is still here, or that of the next event."""
+        self.next = 1
+        self._times = np.empty(capacity, np.int64)
+        self._values = np.empty(capacity, np.float64)
+        self._keys: NDArray[Any] | None = None
+        self._gone: deque[tuple[int, int]] = deque(maxlen=MOST_MARKS)
+        self._gone_until = -1
+
+    def __len__(self) -> int:
+        return self.next - self.first
+
+    @property
+    def room(self) -> int:
+        return self.capacity - len(self)
+
+    def append(
+        self,
+        times: NDArray[np.int64],
+        values: NDArray[np.float64],
+        keys: NDArray[Any] | None,
+    ) -> None:
+        """At most `capacity` events; the oldest make room."""
+        count = len(times)
+        if count > self.room:
+            self.drop(self.first - 1 + count - self.room)
+        place = (self.next - 1) % self.capacity
+        head = min(count, self.capacity - place)
+        self._times[place : place + head] = times[:head]
+        self._times[: count - head] = times[head:]
+        self._values[place : place + head] = values[:head]
+        self._values[: count - head] = values[head:]
+        if keys is not None:
+            if self._keys is None:
+                self._keys = np.empty(self.capacity, object)
+            self._keys[place : place + head] = keys[:head]
+            self._keys[: count - head] = keys[head:]
+        self.next += count
+
+    def drop(self, upto: int) -> None:
+        """Nobody needs the offsets up to this one any more, or there is no room for them."""
+        upto = min(upto, self.next - 1)
+        if upto < self.first:
+            return
+        latest = max(int(part.max()) for part in self._spans(self._times, self.first, upto))
+        self._gone_until = max(self._gone_until, latest)
+        self._gone.append((upto, self._gone_until))
+        if self._keys is not None:
+            for part in self._spans(self._keys, self.first, upto):
+                part[:] = None
+        self.first = upto + 1
+
+    def gone(self, after: int, since: int) -> Gone | None:
+        """What of the events after an offset is not here any more; events before `since` are not
+        needed."""
+        if after >= self.first - 1:
+            return None
+        needed = after
+        for upto, until in self._gone:
+            if until >= since:
+                break
+            needed = max(needed, upto)
+        # Events lost: the smallest offset that is here, less the one asked for, less one.
+        return Gone(self.first - 1, max(0, self.first - needed - 1), self._gone_until)
+
+    def read(self, first: int, most: int) -> Piece:
+        """Up to so many events, as copies."""
+        last = min(self.next - 1, first + most - 1)
+        keys = None
+        if self._keys is not None:
+            keys = [key for part in self._spans(self._keys, first, last) for key in part]
+        return Piece(
+            first,
+            np.concatenate(self._spans(self._times, first, last)),
+            np.concatenate(self._spans(self._values, first, last)),
+            keys,
+        )
+
+    def time(self, offset: int) -> int:
+        return int(self._times[(offset - 1) % self.capacity])
+
+    def _spans(self, array: NDArray[Any], first: int, last: int) -> Sequence[NDArray[Any]]:
+        """Views on the one or two places where these offsets are."""
+        begin = (first - 1) % self.capacity
+        count = last - first + 1
+        head = min(count, self.capacity - begin)
+        spans = [array[begin : begin + head]]
+        if head < count:
+            spans.append(array[: count - head])
+        return spans

@@ -1,0 +1,207 @@
+"""A slot: what one sensor's events in one partition come to, up to an offset.
+
+Its state is a function of its offset, whoever computed it and however the events were framed: events
+enter in the order of their offsets, without holes, each once. So of two copies the one with the
+larger version holds all that is in the other. Only with `at-least-once` events may enter twice, and
+only losses, which are counted, make two copies of one offset differ.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.protocol.edge.messages import Loss, Part, SlotDelta, Version
+from holdfast.protocol.edge.queries import Paned, ceil_to
+
+__all__ = ["Held", "Slot"]
+
+MOST_MARKS: Final = 4_096
+
+
+@dataclass(slots=True)
+class Held:
+    """One pane of one query. `touched`: the last offset that changed it; `newest`: the latest time
+    of its events."""
+
+    partial: Any = None
+    touched: int = 0
+    newest: int = 0
+
+
+@dataclass(slots=True)
+class Slot:
+    partition: int
+    sensor: str
+    boundary: int = 0
+    """Events after `offset` are not before it."""
+    offset: int = 0
+    panes: dict[str, dict[int, Held]] = field(default_factory=dict)
+    losses: list[Loss] = field(default_factory=list)
+    since: dict[str, int] = field(default_factory=dict)
+    lost: int = 0
+    replayed: int = 0
+    late: int = 0
+    seen: int = 0
+    marks: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=MOST_MARKS))
+    """Offsets at cuts, and the latest time up to each: they tell which offsets only panes that are
+    freed have seen."""
+
+    @property
+    def rank(self) -> tuple[int, int, int]:
+        """Of two copies the one with the larger rank stands."""
+        return self.offset, self.boundary, -self.lost
+
+    @property
+    def version(self) -> Version:
+        return Version(self.partition, self.sensor, self.offset, self.boundary)
+
+    def add(
+        self,
+        times: NDArray[np.int64],
+        values: NDArray[np.float64],
+        keys: Any,
+        queries: Iterable[Paned],
+        freed: Mapping[str, int],
+    ) -> None:
+        """Events that follow `offset` have come; the caller moves the offset after this."""
+        low, high = int(times.min()), int(times.max())
+        touched = self.offset + len(times)
+        self.seen = max(self.seen, high)
+        for query in queries:
+            length, floor = query.length, freed.get(query.id, 0)
+            first, last = low // length, high // length
+            if first == last:
+                if low >= floor:
+                    self._put(query, first * length, values, keys, touched, high)
+                continue
+            indexes = times // length
+            for index in np.unique(indexes):
+                pane = int(index) * length
+                if pane >= floor:
+                    chosen = indexes == index
+                    some = None if keys is None else np.asarray(keys, dtype=object)[chosen]
+                    newest = int(times[chosen].max())
+                    self._put(query, pane, values[chosen], some, touched, newest)
+
+    def _put(
+        self,
+        query: Paned,
+        pane: int,
+        values: NDArray[np.float64],
+        keys: Any,
+        touched: int,
+        newest: int,
+    ) -> None:
+        panes = self.panes.get(query.id)
+        if panes is None:
+            panes = self.panes[query.id] = {}
+        held = panes.get(pane)
+        if held is None:
+            held = panes[pane] = Held()
+        held.partial = query.add(held.partial, values, keys)
+        held.touched = touched
+        held.newest = max(held.newest, newest)
+
+    def skip(self, upto: int, count: int, until: int) -> None:
+        """Offsets up to this one will never come."""
+        if count > 0:
+            self.losses.append(Loss(self.offset + 1, upto, self.boundary, until, count))
+            self.lost += count
+        self.offset = upto
+
+    def adopt(self, query: Paned) -> int:
+        """A new query: the pane from which on it has all events."""
+        if self.offset:
+            self.since[query.id] = self.boundary
+        return ceil_to(self.since.get(query.id, 0), query.length)
+
+    def free(self, query: str, length: int, until: int) -> None:
+        """The root has all panes that end by then."""
+        if self.since.get(query, until) < until:
+            del self.since[query]
+        panes = self.panes.get(query)
+        if panes:
+            for pane in [each for each in panes if each + length <= until]:
+                del panes[pane]
+
+    def forget_losses(self, before: int) -> None:
+        """Those that are of no pane any more."""
+        if self.losses:
+            self.losses = [loss for loss in self.losses if loss.until >= before]
+
+    def missing(self, start: int, end: int) -> int:
+        """How many events of this time may be gone."""
+        return sum(loss.count for loss in self.losses if loss.since < end and loss.until >= start)
+
+    def mark(self) -> None:
+        """A cut."""
+        if not self.marks or self.marks[-1][0] < self.offset:
+            self.marks.append((self.offset, self.seen))
+
+    def done(self, freed: int) -> int:
+        """The offset up to which all events are in panes that are freed."""
+        found = 0
+        while self.marks and self.marks[0][1] < freed:
+            found = self.marks.popleft()[0]
+        if found:
+            self.marks.appendleft((found, -1))
+        return found
+
+    def delta(self, base: int) -> SlotDelta:
+        """What events after `base` have changed."""
+        parts = tuple(
+            Part(query, pane, held.partial, held.touched, held.newest)
+            for query, panes in self.panes.items()
+            for pane, held in panes.items()
+            if held.touched > base
+        )
+        return SlotDelta(
+            self.partition,
+            self.sensor,
+            base,
+            self.offset,
+            self.boundary,
+            parts,
+            tuple(self.losses),
+            dict(self.since),
+            self.lost,
+            self.replayed,
+            self.late,
+            self.seen,
+        )
+
+    def join(self, delta: SlotDelta, ours: Collection[str], theirs: Collection[str]) -> bool:
+        """Take over what a copy has more, if this one has what the delta is based on. `ours` and
+        `theirs` are the queries that are known here and there."""
+        if delta.base > self.offset or (delta.offset, delta.boundary, -delta.lost) <= self.rank:
+            return False
+        if delta.offset == self.offset and delta.lost == self.lost:
+            # The same events: only the boundary is news.
+            self.boundary = delta.boundary
+            return True
+        for panes in self.panes.values():
+            for pane in [each for each, held in panes.items() if held.touched > delta.base]:
+                del panes[pane]
+        for part in delta.parts:
+            if part.query in ours:
+                held = Held(part.partial, part.touched, part.newest)
+                self.panes.setdefault(part.query, {})[part.pane] = held
+        since = {query: time for query, time in delta.since.items() if query in ours}
+        if delta.base:
+            # What stays is whole only as far as it was.
+            since = {q: max(since.get(q, 0), self.since.get(q, 0)) for q in {*since, *self.since}}
+        # A query that the other did not have yet begins here with what comes next.
+        since |= {query: delta.boundary for query in ours if query not in theirs}
+        self.offset, self.boundary = delta.offset, delta.boundary
+        self.losses, self.since = list(delta.losses), since
+        self.lost, self.seen = delta.lost, delta.seen
+        self.replayed = max(self.replayed, delta.replayed)
+        self.late = max(self.late, delta.late)
+        self.marks.clear()
+        return True

@@ -1,0 +1,93 @@
+"""Who of a group is alive, as one member sees it: its own detector, and what others say.
+
+A node is known by its `life`, which grows with each start: what is said of an earlier life says
+nothing of the present one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import Enum
+
+from holdfast.protocol.detectors import PhiMesh
+
+__all__ = ["Heard", "Members"]
+
+
+class Heard(Enum):
+    """What a sign of life says."""
+
+    KNOWN = "known"
+    OLD = "old"
+    """It is from an earlier life."""
+    BACK = "back"
+    """It was held for dead, wrongly."""
+    REBORN = "reborn"
+    """It has been started again, and knows nothing any more."""
+
+
+class Members:
+    """The others of a group. `doubt`: the word of another that a node is dead counts only when the
+    node has not been heard for so long, so that one bad link does not cost it its place."""
+
+    def __init__(self, others: Iterable[str], mesh: PhiMesh, *, doubt: int, now: int) -> None:
+        self._mesh = mesh
+        self._doubt = doubt
+        self._lives = dict.fromkeys(others, 0)
+        self._heard = dict.fromkeys(self._lives, now)
+        self._down: dict[str, int] = {}
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        return tuple(sorted(self._lives))
+
+    @property
+    def live(self) -> tuple[str, ...]:
+        """Those who are not held for dead."""
+        return tuple(each for each in self.others if each not in self._down)
+
+    @property
+    def down(self) -> tuple[str, ...]:
+        return tuple(sorted(self._down))
+
+    def is_live(self, node: str) -> bool:
+        return node in self._lives and node not in self._down
+
+    def life(self, node: str) -> int:
+        return self._lives.get(node, 0)
+
+    def heard(self, node: str, life: int, now: int) -> Heard:
+        """A beat has come."""
+        known = self._lives.get(node)
+        if known is None or life < known:
+            return Heard.OLD
+        self._heard[node] = now
+        self._lives[node] = life
+        was_down = self._down.pop(node, None) is not None
+        if was_down or life > known:
+            # Its silence is no interval of a living one.
+            self._mesh.leave(node)
+            self._mesh.join(node, now)
+        self._mesh.beat(node, now)
+        if life > known > 0:
+            return Heard.REBORN
+        return Heard.BACK if was_down else Heard.KNOWN
+
+    def told(self, node: str, life: int, now: int) -> bool:
+        """Another says it is dead; whether that is news, and believed."""
+        if not self.is_live(node) or life < self._lives[node]:
+            return False
+        if now - self._heard[node] < self._doubt:
+            return False
+        self._down[node] = self._lives[node]
+        return True
+
+    def suspects(self, now: int) -> list[str]:
+        """Those whom the detector suspects since now; each is named once."""
+        found = [node for node in sorted(self._mesh.suspects(now)) if self.is_live(node)]
+        for node in found:
+            self._down[node] = self._lives[node]
+        return found
+
+    def next_check(self, now: int) -> int:
+        return self._mesh.next_check(now)
