@@ -41,10 +41,19 @@ PAUSES: Final = (0.05, 0.1, 0.2, 0.4, 0.8, 1.0)
 """Seconds until a node is called again, by how often that failed in a row."""
 PATIENCE: Final = 5.0
 """Seconds for both sides to show who they are."""
+SILENCE: Final = 15_000
+"""Milliseconds that the other side may take nothing."""
 MOST_STRANGERS: Final = 64
 PIECES_AT_ONCE: Final = 32
 
 logger = logging.getLogger(__name__)
+
+
+def _set_options(sock: socket.socket) -> None:
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    # A machine that is gone without a word, or takes nothing, is called anew some day.
+    with suppress(AttributeError, OSError):
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, SILENCE)
 
 
 class Connection:
@@ -190,7 +199,7 @@ class Hub:
             )[0]
             sock = socket.socket(family, kind, proto)
             sock.setblocking(False)
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            _set_options(sock)
             with suppress(BlockingIOError):
                 sock.connect(end)
         except OSError:
@@ -240,7 +249,7 @@ class Hub:
                 sock.close()
                 continue
             sock.setblocking(False)
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            _set_options(sock)
             context = self._credentials.server
             if context is not None:
                 sock = context.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
