@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
+from typing import Generic, TypeVar
 
 from holdfast.protocol.messages import Message
 from holdfast.protocol.standby import TwinMessage
@@ -13,6 +14,9 @@ from holdfast.sim.world import World
 __all__ = ["Carried", "Network", "Trouble"]
 
 Carried = Message | TwinMessage
+"""What is carried between replicated stages; the edge has messages of its own."""
+
+M = TypeVar("M")
 
 
 @dataclass(slots=True)
@@ -26,21 +30,21 @@ class Trouble:
 
 
 @dataclass
-class Network:
+class Network(Generic[M]):
     """Carries messages between named parties. `deliver` is told the sender, receiver, message."""
 
     world: World
     random: Random
     latency: int
     jitter: int
-    deliver: Callable[[str, str, Carried], None]
+    deliver: Callable[[str, str, M], None]
     _troubles: dict[tuple[str, str], Trouble] = field(default_factory=dict)
 
     def trouble(self, sender: str, receiver: str) -> Trouble:
         """The trouble on the way from one to the other, to be changed."""
         return self._troubles.setdefault((sender, receiver), Trouble())
 
-    def send(self, sender: str, receiver: str, message: Carried) -> None:
+    def send(self, sender: str, receiver: str, message: M) -> None:
         trouble = self._troubles.get((sender, receiver))
         delay = self.latency + int(self.random.random() * self.jitter)
         if trouble is not None:
@@ -52,7 +56,7 @@ class Network:
                 self._carry(sender, receiver, message, delay + self.latency)
         self._carry(sender, receiver, message, delay)
 
-    def _carry(self, sender: str, receiver: str, message: Carried, delay: int) -> None:
+    def _carry(self, sender: str, receiver: str, message: M, delay: int) -> None:
         def arrive() -> None:
             trouble = self._troubles.get((sender, receiver))
             if trouble is None or not trouble.cuts:

@@ -27,10 +27,10 @@ class Piece(NamedTuple):
 
 
 class Gone(NamedTuple):
-    """Offsets up to `upto` are gone; `count` of those asked for; none is later than `until`."""
+    """Offsets up to `upto` are gone, `lost` of those needed; none is later than `until`."""
 
     upto: int
-    count: int
+    lost: int
     until: int
 
 

@@ -349,8 +349,8 @@ class Registered:
     freed: Mapping[str, int]
     addresses: Mapping[str, str]
     guarantee: Guarantee = "exactly-once"
-    elders: Mapping[str, int] = field(default_factory=dict)
-    """Lives of the members, as far as the root knows them."""
+    claims: tuple[Claim, ...] = ()
+    """Who owns the partitions now, as far as the root knows."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,15 @@ from numpy.typing import NDArray
 
 from holdfast.errors import InvalidArgumentError
 
-__all__ = ["Choice", "Partitioner", "by_hash", "by_primary", "by_random", "by_round_robin", "partitioner"]
+__all__ = [
+    "Choice",
+    "Partitioner",
+    "by_hash",
+    "by_primary",
+    "by_random",
+    "by_round_robin",
+    "partitioner",
+]
 
 Choice = slice | NDArray[np.intp]
 """Which of some events; slices have a start and a step."""

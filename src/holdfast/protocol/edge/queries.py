@@ -16,7 +16,7 @@ from holdfast.crdt import aggregate
 from holdfast.errors import InvalidArgumentError
 from holdfast.protocol.edge.messages import Query
 
-__all__ = ["Paned", "ceil_to", "floor_to"]
+__all__ = ["Paned", "ceil_to", "floor_to", "frozen"]
 
 NOTHING: Final[Any] = None
 """The partial of a pane without events."""
@@ -28,6 +28,15 @@ def floor_to(time: int, length: int) -> int:
 
 def ceil_to(time: int, length: int) -> int:
     return time + -time % length
+
+
+def frozen(partial: Any) -> Any:
+    """Tuples where the wire has lists."""
+    if isinstance(partial, list):
+        return tuple(frozen(each) for each in partial)
+    if isinstance(partial, dict):
+        return {key: frozen(each) for key, each in partial.items()}
+    return partial
 
 
 class Paned:
@@ -55,18 +64,14 @@ class Paned:
             return other
         if other is NOTHING:
             return one
-        if not self.query.keyed:
-            return self.aggregate.combine(one, other)
-        both = dict(one)
-        for key, partial in other.items():
-            both[key] = self.aggregate.combine(both[key], partial) if key in both else partial
-        return both
+        if self.query.keyed:
+            return self.aggregate.combine_keyed(one, other)
+        return self.aggregate.combine(one, other)
 
     def answer(self, partial: Any) -> Any:
         """What a user is told: None, or no keys, for nothing."""
         if self.query.keyed:
-            entries = {} if partial is NOTHING else partial
-            return {key: self.aggregate.answer(each) for key, each in entries.items()}
+            return self.aggregate.answer_keyed({} if partial is NOTHING else partial)
         if partial is NOTHING:
             return self.aggregate.answer(self.aggregate.empty())
         return self.aggregate.answer(partial)

@@ -119,9 +119,8 @@ class Sensor:
         """When to call `wake`."""
         if not self._routes:
             return self._ask_at
-        next_pulse = min(route.told_at for route in self._routes.values()) + self.options.pulse
-        return min(next_pulse, now + self.options.pause if self._more_at is None else self._more_at)\
-            if self._more_at is not None else next_pulse
+        pulse = min(route.told_at for route in self._routes.values()) + self.options.pulse
+        return pulse if self._more_at is None else min(pulse, self._more_at)
 
     def wake(self, now: int) -> list[Send]:
         if not self._routes:
@@ -140,7 +139,8 @@ class Sensor:
         whose = None if keys is None else _objects(keys)
         if not len(when):
             return 0, []
-        good = self._good(when, what)
+        late, broken = self._refused(when, what)
+        good = np.flatnonzero(~(late | broken)) if late.any() or broken.any() else None
         if good is not None:
             when, what = when[good], what[good]
             whose = None if whose is None else whose[good]
@@ -157,10 +157,13 @@ class Sensor:
         self.taken += len(when)
         if len(when):
             self.boundary = max(self.boundary, int(when.max()) - self.options.lateness)
-        if good is None:
-            dealt = limit
-        else:
-            dealt = len(good) if limit == int(good.sum()) else int(np.flatnonzero(good)[limit])
+        dealt = limit
+        if good is not None:
+            dealt = len(late) if limit == len(good) else int(good[limit])
+            self.late += int(late[:dealt].sum())
+            self.rejected += int(broken[:dealt].sum())
+            # Told in one partition, so that it is counted once.
+            self._routes[self._order[0]].late = self.late
         return dealt, self._flush(now)
 
     def advance(self, time: int, now: int) -> list[Send]:
@@ -196,9 +199,7 @@ class Sensor:
         self.boundary = max(self.boundary, message.start)
         self._guarantee = message.guarantee
         self._order = tuple(sorted(claim.partition for claim in message.claims))
-        self._choose = partitioner(
-            self.options.partitioner, self.name, self._order, self._rng
-        )
+        self._choose = partitioner(self.options.partitioner, self.name, self._order, self._rng)
         self._routes = {
             claim.partition: _Route(claim, Backlog(self.options.capacity))
             for claim in message.claims
@@ -224,29 +225,15 @@ class Sensor:
         route.told = -1
         return [*sends, *self._flush(now)]
 
-    def _good(
+    def _refused(
         self, times: NDArray[np.int64], values: NDArray[np.float64]
-    ) -> NDArray[np.bool_] | None:
-        """Those that may be taken; None for all. An event before the boundary is late; events
-        behind it in the same call only as far as it is out of order."""
-        bounds = self.boundary
-        if int(times.min()) >= bounds and not np.isnan(values).any():
-            if self.options.lateness == 0 and len(times) > 1:
-                falls = times[1:] < times[:-1]
-                if not falls.any():
-                    return None
-            else:
-                return None
-        running = np.maximum.accumulate(times) - self.options.lateness
-        running = np.concatenate(([bounds], np.maximum(running[:-1], bounds)))
-        late = times < running
+    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Which come after their boundary, and which are no numbers. Events of one call have an
+        order as well."""
         broken = np.isnan(values)
-        self.late += int((late & ~broken).sum())
-        self.rejected += int(broken.sum())
-        good: NDArray[np.bool_] = ~(late | broken)
-        if self._order:
-            self._routes[self._order[0]].late = self.late
-        return good
+        latest = np.maximum.accumulate(times) - self.options.lateness
+        bounds = np.maximum(np.concatenate(([self.boundary], latest[:-1])), self.boundary)
+        return (times < bounds) & ~broken, broken
 
     def _limit(self, choices: Sequence[Choice], count: int) -> int:
         """How many events, from the front, all partitions have room for."""

@@ -1,9 +1,9 @@
 """A slot: what one sensor's events in one partition come to, up to an offset.
 
-Its state is a function of its offset, whoever computed it and however the events were framed: events
-enter in the order of their offsets, without holes, each once. So of two copies the one with the
-larger version holds all that is in the other. Only with `at-least-once` events may enter twice, and
-only losses, which are counted, make two copies of one offset differ.
+Its state is a function of its offset, whoever computed it and however the events were framed:
+events enter in the order of their offsets, without holes, each once. So of two copies the one with
+the larger version holds all that is in the other. Only with `at-least-once` events may enter twice,
+and only losses, which are counted, make two copies of one offset differ.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.protocol.edge.messages import Loss, Part, SlotDelta, Version
-from holdfast.protocol.edge.queries import Paned, ceil_to
+from holdfast.protocol.edge.queries import Paned, ceil_to, frozen
 
 __all__ = ["Held", "Slot"]
 
@@ -190,7 +190,7 @@ class Slot:
                 del panes[pane]
         for part in delta.parts:
             if part.query in ours:
-                held = Held(part.partial, part.touched, part.newest)
+                held = Held(frozen(part.partial), part.touched, part.newest)
                 self.panes.setdefault(part.query, {})[part.pane] = held
         since = {query: time for query, time in delta.since.items() if query in ours}
         if delta.base:

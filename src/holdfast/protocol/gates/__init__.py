@@ -2,12 +2,13 @@
 
 The policy of a gate is the fault-tolerance mode. Those here look at one stream and at digests:
 `Vote` and `VoteLatest` outvote replicas that lie, `Sample` finds them out later, `First` and
-`Latest` survive crashes. All answer to the verbs of `Gate`.
+`Latest` survive crashes. All answer to the verbs of `Gate`. `Merge` looks at panes of the edge.
 """
 
 from holdfast.protocol.gates.first import First
 from holdfast.protocol.gates.gate import Accuse, Command, Copy, Gate, Giveup, Redo, Release, Taint
 from holdfast.protocol.gates.latest import Latest
+from holdfast.protocol.gates.merge import Merge
 from holdfast.protocol.gates.sample import Sample
 from holdfast.protocol.gates.vote import Vote
 from holdfast.protocol.gates.vote_latest import VoteLatest
@@ -20,6 +21,7 @@ __all__ = [
     "Gate",
     "Giveup",
     "Latest",
+    "Merge",
     "Redo",
     "Release",
     "Sample",

@@ -1,0 +1,137 @@
+"""Who of a group is alive and who owns what, as one child sees it: detection, election, take-over
+and reinstatement. What the child does about it is its own affair: it looks at `own`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from holdfast.protocol.edge.messages import Beat, Send
+from holdfast.protocol.edge.presence import BeatOptions, Presence
+from holdfast.protocol.groups import (
+    Claim,
+    Election,
+    ElectionAck,
+    Heard,
+    Leader,
+    NodeFailed,
+    Outcome,
+    Ownership,
+    Succession,
+)
+
+__all__ = ["Tenure"]
+
+
+class Tenure:
+    def __init__(
+        self,
+        name: str,
+        life: int,
+        members: Sequence[str],
+        ownership: Ownership,
+        succession: Succession,
+        options: BeatOptions,
+        now: int,
+    ) -> None:
+        self.name = name
+        self.presence = Presence(name, life, [m for m in members if m != name], options, now)
+        self.ownership = ownership
+        self.takeovers = 0
+        """Partitions of dead nodes."""
+        self.reinstatements = 0
+        """Partitions that came back."""
+        self.own: dict[int, Claim] = {}
+        """What is ours; another dictionary after every change."""
+        self._succession = succession
+        self._watches = options.period is not None
+        self._renew()
+
+    @property
+    def live(self) -> tuple[str, ...]:
+        return self.presence.members.live
+
+    @property
+    def down(self) -> tuple[str, ...]:
+        return self.presence.members.down
+
+    def due(self, now: int) -> int | None:
+        check = self.presence.members.next_check(now) if self._watches else None
+        times = (self.presence.due, check, self._succession.due)
+        return min((time for time in times if time is not None), default=None)
+
+    def wake(self, now: int) -> list[Send]:
+        """Beats, suspicions, elections that are over, and partitions of the dead that nobody has
+        taken, because a taker died or was not told."""
+        sends = self.presence.beat(self.ownership.claims, now)
+        sends += self.presence.check(now)[1]
+        sends += self._do(self._succession.wake(self.live, now))
+        for failed in self.down:
+            sends += self._start(failed, now)
+        return sends
+
+    def heard(self, sender: str, message: Beat, now: int) -> Heard:
+        heard = self.presence.heard(sender, message, now)
+        if heard in (Heard.BACK, Heard.REBORN):
+            self._succession.settled(sender)
+        if heard is not Heard.OLD:
+            self.offer(message.claims)
+        return heard
+
+    def receive(
+        self, sender: str, message: NodeFailed | Election | ElectionAck | Leader, now: int
+    ) -> list[Send]:
+        match message:
+            case NodeFailed(failed):
+                return self._start(failed, now) if self.presence.told(message, now) else []
+            case Leader(failed, _, claims):
+                self._succession.settled(failed)
+                self.offer(claims)
+                return []
+            case Election(failed) if not self.ownership.of(failed):
+                # It is settled, and the one who asks does not know.
+                return [Send(sender, Leader(failed, self.name, self.ownership.claims))]
+            case _:
+                return self._do(self._succession.receive(sender, message, self.live, now))
+
+    def offer(self, claims: Iterable[Claim]) -> None:
+        """What others say who owns what."""
+        news = [self.ownership.offer(claim) for claim in claims]
+        if any(news):
+            self._renew()
+
+    def reinstate(self, owner: str, partitions: Iterable[int]) -> list[Send]:
+        """We have all that the present owner has of these: those that were ours at first are ours
+        again."""
+        given = set(partitions)
+        back = [
+            partition
+            for partition in self.ownership.homes_of(self.name)
+            if partition in given and self.ownership.owner(partition) == owner
+        ]
+        self.reinstatements += len(back)
+        return self._claim(self.name, back)
+
+    def _start(self, failed: str, now: int) -> list[Send]:
+        if not self.ownership.of(failed):
+            return []
+        return self._do(self._succession.start(failed, self.live, now))
+
+    def _do(self, outcome: Outcome) -> list[Send]:
+        sends = [Send(to, message) for to, message in outcome.sends]
+        for failed in outcome.won:
+            theirs = self.ownership.of(failed)
+            taken = [each for each in theirs if self._succession.takes(each, self.live)]
+            self.takeovers += len(taken)
+            sends += self._claim(failed, taken)
+        return sends
+
+    def _claim(self, failed: str, partitions: Sequence[int]) -> list[Send]:
+        if not partitions:
+            return []
+        claims = tuple(self.ownership.take(partition, self.name) for partition in partitions)
+        self._renew()
+        return [Send(other, Leader(failed, self.name, claims)) for other in self.live]
+
+    def _renew(self) -> None:
+        mine = self.ownership.of(self.name)
+        self.own = {partition: self.ownership.claim(partition) for partition in mine}

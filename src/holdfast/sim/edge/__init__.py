@@ -1,0 +1,32 @@
+"""The edge under faults, in virtual time, from one seed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from holdfast.sim.edge.oracle import check
+from holdfast.sim.edge.scenario import FAMILIES, GUARANTEES, Options, Scenario, draw
+from holdfast.sim.edge.simulation import Simulation
+from holdfast.sim.world import EndlessRunError
+
+__all__ = ["FAMILIES", "GUARANTEES", "Options", "Trial", "run"]
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What came of a seed; no `problems` if all is right."""
+
+    scenario: Scenario
+    simulation: Simulation
+    problems: tuple[str, ...]
+
+
+def run(seed: int, options: Options | None = None) -> Trial:
+    """Draw the scenario of a seed, run and judge it."""
+    scenario = draw(seed, options or Options())
+    simulation = Simulation(scenario)
+    try:
+        simulation.run()
+    except EndlessRunError as error:
+        return Trial(scenario, simulation, (f"endless: {error}",))
+    return Trial(scenario, simulation, tuple(check(simulation)))

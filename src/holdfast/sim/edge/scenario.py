@@ -1,0 +1,293 @@
+"""A run of the edge to be simulated: who takes part, what is asked, what goes wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Final, Literal
+
+from holdfast.protocol.edge import (
+    BeatOptions,
+    ChildOptions,
+    Guarantee,
+    IntermediateOptions,
+    Query,
+    RootOptions,
+    SensorOptions,
+)
+
+__all__ = ["FAMILIES", "GUARANTEES", "Fault", "Options", "Scenario", "draw"]
+
+GUARANTEES: Final[tuple[Guarantee, ...]] = ("exactly-once", "at-least-once", "at-most-once")
+
+FAMILIES: Final = (
+    "calm",
+    "noise",
+    "crashes",
+    "steps",
+    "takers",
+    "freezes",
+    "cuts",
+    "joins",
+    "tiers",
+    "overflow",
+    "storm",
+)
+"""Kinds of trouble: none; loss, repetition and overtaking; children die, up to all but one; one
+dies at a step of the protocol; those who take over die; false suspicion; links cut, one way too;
+sensors and queries come while children die; intermediates and several groups; buffers too small;
+all."""
+
+EMITTING: Final = 1_800_000
+"""Sensors have events until then, by the clock of the world."""
+HEALED: Final = 1_600_000
+"""All faults are over by then."""
+END: Final = 4_200_000
+
+STEPS: Final = (
+    "Events",
+    "Payload",
+    "PayloadAck",
+    "PaneTaken",
+    "Beat",
+    "Resume",
+    "Safe",
+    "PaneClosed",
+    "Leader",
+    "NodeFailed",
+    "Election",
+    "ElectionAck",
+    "Lost",
+    "Fetch",
+    "Registered",
+    "Roster",
+)
+"""Messages, sent or received, at which a child may die."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    guarantee: Guarantee = "exactly-once"
+    family: str = "storm"
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """`kind`: crash, freeze, cut, one-way, noise, slow or step, from `start` until before `end`.
+    A step is a crash of who sends or receives (`targets[1]`) a `targets[2]` for the `amount`-th
+    time after `start`, be it one node or any (`targets[0]`); it is started again at `end`."""
+
+    kind: Literal["crash", "freeze", "cut", "one-way", "noise", "slow", "step"]
+    start: int
+    end: int
+    targets: tuple[str, ...]
+    amount: float = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Emission:
+    """What a sensor does: `joins` at that time, has events every `every`, up to `most` at once,
+    and none from `silent` on; its clock is ahead."""
+
+    name: str
+    joins: int
+    every: int
+    most: int
+    silent: int
+    ahead: int
+    options: SensorOptions
+    keyed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    seed: int
+    options: Options
+    root: RootOptions
+    child: ChildOptions
+    intermediate: IntermediateOptions
+    groups: int
+    children: tuple[tuple[str, ...], ...]
+    intermediates: tuple[tuple[str, ...], ...]
+    emissions: tuple[tuple[Emission, ...], ...]
+    """By group."""
+    queries: tuple[tuple[int, Query], ...]
+    """With the time when they are registered."""
+    faults: tuple[Fault, ...]
+    clocks: dict[str, int]
+
+    @property
+    def is_lossless(self) -> bool:
+        """Whether nothing may be lost: a member that has a copy is always left."""
+        return self.options.family not in ("overflow", "storm")
+
+
+def draw(seed: int, options: Options) -> Scenario:
+    random = Random(f"edge/{options.guarantee}/{options.family}/{seed}")
+    family = options.family
+    groups = random.choice([1, 2, 3]) if family in ("tiers", "storm") else 1
+    size = random.choice([2, 3, 3, 4])
+    children = tuple(tuple(f"c{g}{n}" for n in range(size)) for g in range(groups))
+    has_tiers = family == "tiers" or (family == "storm" and random.random() < 0.4)
+    above = [random.choice([1, 2, 3, 4]) if has_tiers else 0 for _ in range(groups)]
+    intermediates = tuple(tuple(f"i{g}{n}" for n in range(above[g])) for g in range(groups))
+    root = RootOptions(
+        replication=size,
+        spread=random.choice([1, 1, 2]),
+        most_intermediates=random.choice([1, 2, 3]),
+        guarantee=options.guarantee,
+        resend=100_000,
+        patience=700_000,
+    )
+    beat = BeatOptions(period=60_000, threshold=8.0, pause=60_000, deviation=15_000)
+    child = ChildOptions(
+        beat=beat,
+        sync=random.choice([40_000, 80_000, 150_000]),
+        succession=random.choice(["bully", "ring", "spread"]),
+        election_timeout=50_000,
+        patience=80_000,
+        resend=90_000,
+        rejoin=random.choice([100_000, 400_000]),
+    )
+    emissions = tuple(
+        tuple(
+            _draw_emission(random, f"s{g}{n}", options, late=family in ("joins", "storm") and n > 0)
+            for n in range(random.choice([1, 2, 3]))
+        )
+        for g in range(groups)
+    )
+    nodes = [name for tier in (*children, *intermediates) for name in tier]
+    clocks = {name: random.choice([0, 0, -300_000, 200_000, 2_000_000]) for name in nodes}
+    return Scenario(
+        seed,
+        options,
+        root,
+        child,
+        IntermediateOptions(beat=beat, resend=90_000),
+        groups,
+        children,
+        intermediates,
+        emissions,
+        tuple(_draw_queries(random, options)),
+        tuple(_draw_faults(random, family, children, intermediates, emissions)),
+        clocks,
+    )
+
+
+def _draw_emission(random: Random, name: str, options: Options, *, late: bool) -> Emission:
+    overflows = options.family == "overflow"
+    sensor = SensorOptions(
+        partitioner=random.choice(["round-robin", "round-robin", "hash", "random", "primary"]),
+        capacity=random.choice([20, 40]) if overflows else 4_096,
+        on_full="drop" if overflows else "wait",
+        frame=random.choice([7, 50, 200]),
+        burst=4,
+        pulse=40_000,
+        retry=60_000,
+        lateness=random.choice([0, 0, 30_000]),
+    )
+    return Emission(
+        name,
+        joins=random.randrange(300_000, 1_200_000) if late else 0,
+        every=random.choice([10_000, 25_000, 60_000]),
+        most=random.choice([3, 12, 40]),
+        silent=random.choice([EMITTING, EMITTING, random.randrange(600_000, EMITTING)]),
+        ahead=random.choice([0, 0, 20_000, -50_000]),
+        options=sensor,
+        keyed=True,
+    )
+
+
+def _draw_queries(random: Random, options: Options) -> list[tuple[int, Query]]:
+    queries = [(0, Query("count", "count", 200_000, 200_000))]
+    size, slide = random.choice([(300_000, 100_000), (250_000, 100_000), (100_000, 300_000)])
+    if options.guarantee == "exactly-once":
+        kind = random.choice(["sum", "mean", "variance", "range"])
+        queries.append((0, Query("sliding", kind, size, slide)))
+        queries.append((0, Query("keys", "sum", 400_000, 400_000, keyed=True)))
+    else:
+        queries.append((0, Query("sliding", "count", size, slide)))
+    if options.family in ("joins", "storm"):
+        at = random.randrange(500_000, 1_300_000)
+        queries.append((at, Query("later", "count", 150_000, 150_000)))
+    return queries
+
+
+def _draw_faults(
+    random: Random,
+    family: str,
+    children: Sequence[Sequence[str]],
+    intermediates: Sequence[Sequence[str]],
+    emissions: Sequence[Sequence[Emission]],
+) -> list[Fault]:
+    faults: list[Fault] = []
+    if family in ("crashes", "joins", "overflow", "tiers"):
+        for group in children:
+            # One of each group keeps what it has.
+            most = len(group) - 1 if family == "crashes" else 1
+            for name in random.sample(list(group), random.randint(1, most)):
+                faults.append(_during(random, "crash", (name,)))
+    if family == "tiers":
+        for tier in intermediates:
+            for name in random.sample(list(tier), max(0, len(tier) - 1)):
+                faults.append(_during(random, "crash", (name,)))
+    if family in ("steps", "takers"):
+        for group in children:
+            victim, step, nth = "*", "Leader", 1
+            if family == "steps":
+                victim, step = random.choice(group), random.choice(STEPS)
+                nth = random.choice([1, 2, 3, 8, 20])
+            else:
+                first = random.choice(group)
+                start = random.randrange(400_000, 800_000)
+                faults.append(Fault("crash", start, HEALED, (first,)))
+            if family == "steps" or len(group) > 2:
+                way = "sends" if family == "takers" else random.choice(["sends", "receives"])
+                start = random.randrange(200_000, 1_000_000) if family == "steps" else 400_000
+                end = random.choice([HEALED, start + 700_000])
+                faults.append(Fault("step", start, end, (victim, way, step), nth))
+    if family in ("freezes", "storm"):
+        for _ in range(random.choice([1, 2, 3])):
+            faults.append(_during(random, "freeze", (random.choice(random.choice(children)),)))
+    if family in ("noise", "cuts", "storm"):
+        for _ in range(random.choice([2, 4, 8])):
+            faults.append(_draw_link(random, family, children, intermediates, emissions))
+    if family == "storm":
+        for _ in range(random.choice([1, 2, 3])):
+            faults.append(_during(random, "crash", (random.choice(random.choice(children)),)))
+    return faults
+
+
+def _draw_link(
+    random: Random,
+    family: str,
+    children: Sequence[Sequence[str]],
+    intermediates: Sequence[Sequence[str]],
+    emissions: Sequence[Sequence[Emission]],
+) -> Fault:
+    place = random.randrange(len(children))
+    group, above = children[place], intermediates[place]
+    sensors = [emission.name for emission in emissions[place]]
+    pairs = [(a, b) for a in group for b in group if a < b]
+    pairs += [(a, b) for a in sensors for b in group]
+    pairs += [(a, b) for a in group for b in (above or ("root",))]
+    pairs += [(a, "root") for a in above]
+    kinds: list[Literal["cut", "one-way", "noise", "slow"]] = ["noise", "slow"]
+    if family != "noise":
+        kinds = ["cut", "one-way", "one-way"] if family == "cuts" else [*kinds, "cut", "one-way"]
+    kind = random.choice(kinds)
+    pair = random.choice(pairs)
+    amount = {"noise": random.choice([0.1, 0.3, 0.6]), "slow": random.choice([2e4, 1e5])}
+    fault = _during(random, kind, pair if random.random() < 0.5 else pair[::-1])
+    return Fault(fault.kind, fault.start, fault.end, fault.targets, amount.get(kind, 0.0))
+
+
+def _during(
+    random: Random,
+    kind: Literal["crash", "freeze", "cut", "one-way", "noise", "slow"],
+    targets: tuple[str, ...],
+) -> Fault:
+    start = random.randrange(150_000, 1_300_000)
+    length = random.choice([80_000, 300_000, 700_000, 3_000_000])
+    return Fault(kind, start, min(HEALED, start + length), targets)

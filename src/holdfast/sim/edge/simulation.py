@@ -1,0 +1,164 @@
+"""One run of the edge in virtual time."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+from holdfast.protocol.edge import Child, Intermediate, Message, Root, Window
+from holdfast.protocol.edge.messages import Events, PayloadAck
+from holdfast.sim.edge.parties import Party, SensorParty
+from holdfast.sim.edge.scenario import END, Fault, Scenario
+from holdfast.sim.network import Network
+from holdfast.sim.parties import Process
+from holdfast.sim.world import World
+
+__all__ = ["Simulation"]
+
+Slot = tuple[int, int, str]
+"""Group, partition, sensor."""
+
+
+class Simulation:
+    def __init__(self, scenario: Scenario) -> None:
+        self.scenario = scenario
+        self.world = World()
+        random = Random(f"edge-run/{scenario.seed}/{scenario.options}")
+        self.network: Network[Message] = Network(self.world, random, 500, 4_000, self._deliver)
+        self.windows: list[tuple[int, Window]] = []
+        self.events: dict[Slot, dict[int, tuple[int, float, Any]]] = {}
+        """All that sensors have sent, by offset."""
+        self.most_panes = 0
+        self._steps: list[tuple[Fault, list[int]]] = []
+        self.parties: dict[str, Party] = {}
+        self.sensors: dict[str, SensorParty] = {}
+        self._groups: dict[str, int] = {}
+        self._make_nodes()
+        self._make_sensors()
+        for at, query in scenario.queries:
+            self.world.at(at, lambda query=query: self._ask(query))  # type: ignore[misc]
+        for fault in scenario.faults:
+            self._plan_fault(fault)
+
+    @property
+    def root(self) -> Root:
+        machine = self.parties["root"].machine
+        assert isinstance(machine, Root)
+        return machine
+
+    @property
+    def children(self) -> list[Child]:
+        machines = (party.machine for party in self.parties.values())
+        return [each for each in machines if isinstance(each, Child)]
+
+    def run(self) -> None:
+        self.world.run(END)
+
+    def _make_nodes(self) -> None:
+        scenario = self.scenario
+
+        def child(name: str) -> Any:
+            return lambda life, now: Child(name, "root", scenario.child, life=life, now=now)
+
+        def intermediate(name: str) -> Any:
+            return lambda life, now: Intermediate(
+                name, "root", scenario.intermediate, life=life, now=now
+            )
+
+        self._add("root", lambda life, now: Root("root", scenario.root))
+        self.parties["root"].after = self._drain
+        # A group is formed when its last child registers: one group after the other.
+        for place in range(scenario.groups):
+            start = place * 60_000
+            for number, name in enumerate(scenario.intermediates[place]):
+                self.world.at(start + number, lambda n=name: self._add(n, intermediate(n)))  # type: ignore[misc]
+            for number, name in enumerate(scenario.children[place]):
+                at = start + 20_000 + number
+                self.world.at(at, lambda n=name: self._add(n, child(n)))  # type: ignore[misc]
+
+    def _make_sensors(self) -> None:
+        for place, emissions in enumerate(self.scenario.emissions):
+            for emission in emissions:
+                random = Random(f"{self.scenario.seed}/{emission.name}")
+                process = Process(self.world, emission.ahead)
+                party = SensorParty(
+                    emission,
+                    self.scenario.children[place],
+                    random,
+                    process,
+                    self.network,
+                    self._watch,
+                )
+                self.sensors[emission.name] = party
+                self.parties[emission.name] = party
+                self._groups[emission.name] = place
+
+    def _add(self, name: str, make: Any) -> None:
+        process = Process(self.world, self.scenario.clocks.get(name, 0))
+        self.parties[name] = Party(name, make, process, self.network, self._watch)
+
+    def _ask(self, query: Any) -> None:
+        root = self.parties["root"]
+        root.send(self.root.register_query(query, root.process.now))
+
+    def _drain(self) -> None:
+        self.windows += [(self.world.now, window) for window in self.root.drain()]
+
+    def _deliver(self, sender: str, receiver: str, message: Message) -> None:
+        party = self.parties.get(receiver)
+        if party is not None:
+            party.deliver(sender, message)
+
+    def _watch(self, party: Party, way: str, message: Message) -> bool:
+        if isinstance(message, Events) and way == "sends":
+            self._note(message)
+        child = party.machine
+        if isinstance(message, PayloadAck) and isinstance(child, Child) and child.place:
+            self.most_panes = max(self.most_panes, child.slots.panes)
+        for fault, left in self._steps:
+            victim, when, step = fault.targets
+            if victim not in (party.name, "*") or when != way or left[0] <= 0:
+                continue
+            if type(message).__name__ == step and isinstance(party.machine, Child):
+                left[0] -= 1
+                if not left[0]:
+                    end = max(fault.end, self.world.now + 100_000)
+                    self.world.at(end, party.restart)
+                    return True
+        return False
+
+    def _note(self, message: Events) -> None:
+        slot = self._groups[message.sensor], message.partition, message.sensor
+        known = self.events.setdefault(slot, {})
+        keys = message.keys or [None] * len(message.times)
+        rows = zip(message.times.tolist(), message.values.tolist(), keys, strict=True)
+        for number, row in enumerate(rows):
+            known.setdefault(message.first + number, row)
+
+    def _plan_fault(self, fault: Fault) -> None:
+        match fault.kind:
+            case "crash":
+                name = fault.targets[0]
+                self.world.at(fault.start, lambda: self.parties[name].crash())
+                self.world.at(fault.end, lambda: self.parties[name].restart())
+            case "freeze":
+                process = fault.targets[0]
+                self.world.at(fault.start, lambda: self.parties[process].process.freeze(fault.end))
+            case "step":
+                self.world.at(fault.start, lambda: self._steps.append((fault, [int(fault.amount)])))
+            case _:
+                self.world.at(fault.start, lambda: self._trouble(fault, 1))
+                self.world.at(fault.end, lambda: self._trouble(fault, -1))
+
+    def _trouble(self, fault: Fault, sign: int) -> None:
+        one, other = fault.targets
+        ways = [(one, other)] if fault.kind == "one-way" else [(one, other), (other, one)]
+        for way in ways:
+            trouble = self.network.trouble(*way)
+            if fault.kind == "noise":
+                trouble.loss = max(0.0, round(trouble.loss + sign * fault.amount, 3))
+                trouble.repeats = trouble.loss
+            elif fault.kind == "slow":
+                trouble.delay += sign * int(fault.amount)
+            else:
+                trouble.cuts += sign
