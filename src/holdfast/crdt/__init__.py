@@ -10,6 +10,7 @@ from holdfast.crdt.aggregate import (
     KeyedPartial,
     Partial,
     aggregate,
+    decode_partial,
     numbers,
 )
 from holdfast.crdt.buffer import Buffer
@@ -44,6 +45,7 @@ __all__ = [
     "State",
     "Version",
     "aggregate",
+    "decode_partial",
     "delta",
     "join",
     "leq",

@@ -8,7 +8,7 @@ same order it is the same to the bit, but sums, variances and quantiles of anoth
 in their last digits. Whoever combines therefore does so in sorted order.
 
 | kind      | partial                               | answer                                      |
-|-----------|---------------------------------------|----------------------------------------------|
+|-----------|---------------------------------------|---------------------------------------------|
 | count     | n                                     | n                                           |
 | sum, mean | n, sum in twice a float's precision   | the sum, the mean                           |
 | min, max, range | least, greatest                 | one of them, or the distance                |
@@ -35,7 +35,17 @@ from numpy.typing import NDArray
 from holdfast.crdt import digests, extremes, registers, totals
 from holdfast.errors import InvalidArgumentError, InvalidValueError
 
-__all__ = ["KINDS", "Aggregate", "Floats", "Key", "KeyedPartial", "Partial", "aggregate", "numbers"]
+__all__ = [
+    "KINDS",
+    "Aggregate",
+    "Floats",
+    "Key",
+    "KeyedPartial",
+    "Partial",
+    "aggregate",
+    "decode_partial",
+    "numbers",
+]
 
 Floats = NDArray[np.float64]
 Partial = Any
@@ -135,8 +145,8 @@ class Aggregate:
         return partial
 
     def decode(self, data: Any) -> Partial:
-        """The partial that arrived; msgpack and JSON have lists where there were tuples."""
-        return tuple(data) if isinstance(data, list) else data
+        """The partial that arrived, keyed or not."""
+        return decode_partial(data)
 
     def _check(self, values: Floats) -> Floats:
         values = np.ascontiguousarray(values, np.float64)
@@ -146,6 +156,15 @@ class Aggregate:
                 "holdfast.crdt.numbers calls no number"
             )
         return values
+
+
+def decode_partial(data: Any) -> Partial:
+    """A partial of any kind as it was before it was sent: msgpack has lists where tuples were."""
+    if isinstance(data, list):
+        return tuple(data)
+    if isinstance(data, dict):
+        return {key: decode_partial(one) for key, one in data.items()}
+    return data
 
 
 def numbers(values: Floats) -> NDArray[np.bool_]:

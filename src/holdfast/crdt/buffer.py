@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from holdfast.crdt.slots import NOTHING, SlotKey, State, Version, delta, join, news, versions
+from holdfast.crdt.slots import NOTHING, Slot, SlotKey, State, Version, delta, join, news, versions
 
 __all__ = ["Buffer"]
 
@@ -42,19 +42,20 @@ class Buffer:
     def leave(self, peer: Peer) -> None:
         self._has.pop(peer, None)
 
-    def update(self, change: Mapping[SlotKey, Any]) -> None:
-        """Own slots have moved on."""
+    def update(self, change: Mapping[SlotKey, Slot]) -> None:
+        """Own slots have moved on, or have been taken over as they are: who updates a slot speaks
+        for it."""
         self._put(change, self.me)
+        self._origins.update(dict.fromkeys(change, self.me))
 
-    def receive(self, peer: Peer, received: Mapping[SlotKey, Any]) -> State:
+    def receive(self, peer: Peer, received: Mapping[SlotKey, Slot]) -> State:
         """A payload of a peer; the part of it that was new."""
         self._note(peer, versions(received))
         return self._put(received, peer)
 
     def payload(self, peer: Peer) -> State:
         """What this peer is not known to have: its delta group."""
-        has = self._has.get(peer, {})
-        waiting = delta(self.state, has)
+        waiting = delta(self.state, self._has.get(peer, {}))
         if self.relay:
             return waiting
         return {key: slot for key, slot in waiting.items() if self._origins[key] == self.me}
@@ -80,7 +81,7 @@ class Buffer:
             for has in self._has.values():
                 has.pop(key, None)
 
-    def _put(self, change: Mapping[SlotKey, Any], origin: Peer) -> State:
+    def _put(self, change: Mapping[SlotKey, Slot], origin: Peer) -> State:
         new = news(self.state, change)
         for key, slot in new.items():
             self.state[key] = join(self.state[key], slot) if key in self.state else slot

@@ -5,6 +5,9 @@ written, so a digest that was sent and read again would go on differently from o
 Therefore values wait beside it until there are BLOCK of them, and the digest is written after each
 block and at no other time: a state is decided by the values and their order alone.
 
+Ranks are off by up to 2 % in the middle at k = 200, by far less near the ends, and by half as much
+at twice the k; the least and the greatest value are exact.
+
 The infinities are counted beside the digest, which can take finite values only.
 """
 
@@ -23,7 +26,7 @@ Digest = tuple[int, int, bytes, bytes]
 """How many are -inf, how many inf, the digest of the others without those that still wait, and
 those: eight bytes each, in order."""
 
-BLOCK: Final = 512
+BLOCK: Final = 256
 EMPTY: Final[Digest] = (0, 0, b"", b"")
 
 

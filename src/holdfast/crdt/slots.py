@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import msgspec
 
-from holdfast.crdt.aggregate import Partial
+from holdfast.crdt.aggregate import Partial, decode_partial
 
 __all__ = [
     "BEGINNING",
@@ -130,20 +130,11 @@ def unpack(data: list[Any]) -> State:
         (partition, sensor): Slot(
             offset,
             boundary,
-            {(query, start): _freeze(partial) for query, start, partial in panes},
+            {(query, start): decode_partial(partial) for query, start, partial in panes},
         )
         for partition, sensors in data
         for sensor, offset, boundary, panes in sensors
     }
-
-
-def _freeze(partial: Any) -> Partial:
-    """Tuples where the wire has lists, in keyed partials too."""
-    if isinstance(partial, list):
-        return tuple(partial)
-    if isinstance(partial, dict):
-        return {key: _freeze(one) for key, one in partial.items()}
-    return partial
 
 
 def _contains(slot: Slot, other: Slot) -> bool:

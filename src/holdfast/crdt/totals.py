@@ -59,7 +59,7 @@ def add_few(total: Total, values: Iterable[float]) -> Total:
     for value in values:
         n += 1
         high, low = _step(high, low, value, 0.0)
-    return n, high, low if math.isfinite(high) else 0.0
+    return (n, *_settle(high, low))
 
 
 def combine(older: Total, newer: Total) -> Total:
@@ -69,7 +69,7 @@ def combine(older: Total, newer: Total) -> Total:
     if not older[0]:
         return newer
     high, low = _step(older[1], older[2] + newer[2], newer[1], 0.0)
-    return older[0] + newer[0], high, low if math.isfinite(high) else 0.0
+    return (older[0] + newer[0], *_settle(high, low))
 
 
 def read_sum(total: Total) -> float | None:
@@ -125,14 +125,7 @@ def add_few_moments(moments: Moments, values: Iterable[float]) -> Moments:
         ) + 2.0 * distance * rest
         high, low = _step(high, low, distance, rest)
         high_squares, low_squares = _step(high_squares, low_squares, square, rest_of_square)
-    return (
-        n,
-        first,
-        high,
-        low if math.isfinite(high) else 0.0,
-        high_squares,
-        low_squares if math.isfinite(high_squares) else 0.0,
-    )
+    return (n, first, *_settle(high, low), *_settle(high_squares, low_squares))
 
 
 def combine_moments(older: Moments, newer: Moments) -> Moments:
@@ -141,31 +134,29 @@ def combine_moments(older: Moments, newer: Moments) -> Moments:
         return older
     if not older[0]:
         return newer
-    if not all(map(math.isfinite, older + newer)):
-        return older[0] + newer[0], older[1], math.nan, 0.0, math.nan, 0.0
     n, first = newer[:2]
+    if not all(map(math.isfinite, (*older[1:3], *newer[1:3]))):
+        return older[0] + n, older[1], math.nan, 0.0, math.nan, 0.0
     move = Fraction(first) - Fraction(older[1])
-    distances, squares = _sums(newer)
-    all_distances, all_squares = _sums(older)
-    return (
-        older[0] + n,
-        older[1],
-        *_split(all_distances + distances + n * move),
-        *_split(all_squares + squares + 2 * move * distances + n * move * move),
-    )
+    distances = _exact(newer[2:4])
+    high, low = _split(_exact(older[2:4]) + distances + n * move)
+    if not (math.isfinite(older[4]) and math.isfinite(newer[4])):
+        return older[0] + n, older[1], high, low, math.inf, 0.0
+    squares = _exact(older[4:]) + _exact(newer[4:]) + (2 * distances + n * move) * move
+    return (older[0] + n, older[1], high, low, *_split(squares))
 
 
 def read_variance(moments: Moments) -> float | None:
     """The sample variance, None of fewer than two values; NaN where a value or a distance between
     two values is infinite, inf where the square of a distance is."""
-    n, _, high, _, high_squares, _ = moments
+    n, first, high, _, high_squares, _ = moments
     if n < 2:
         return None
-    if not math.isfinite(high):
+    if not (math.isfinite(first) and math.isfinite(high)):
         return math.nan
     if not math.isfinite(high_squares):
-        return high_squares
-    distances, squares = _sums(moments)
+        return math.inf
+    distances, squares = _exact(moments[2:4]), _exact(moments[4:])
     return max(0.0, _to_float((squares - distances * distances / n) / (n - 1)))
 
 
@@ -187,7 +178,7 @@ def _accumulate(
         taken += rests
     high = float(sums[-1])
     if not math.isfinite(high):
-        return high, 0.0
+        return _settle(high, 0.0)
     low = float(np.add.accumulate(errors)[-1])
     if not math.isfinite(low):
         # Within a rounding of the end of the range TwoSum itself may overflow.
@@ -203,9 +194,15 @@ def _step(high: float, low: float, value: float, rest: float) -> tuple[float, fl
     return after, low + taken if math.isfinite(taken) else low
 
 
-def _sums(moments: Moments) -> tuple[Fraction, Fraction]:
-    _, _, high, low, high_squares, low_squares = moments
-    return Fraction(high) + Fraction(low), Fraction(high_squares) + Fraction(low_squares)
+def _settle(high: float, low: float) -> tuple[float, float]:
+    """What is not finite stays so and has no rest; of the many NaNs there is one."""
+    if math.isfinite(high):
+        return high, low
+    return (high, 0.0) if high == high else (math.nan, 0.0)
+
+
+def _exact(pair: tuple[float, float]) -> Fraction:
+    return Fraction(pair[0]) + Fraction(pair[1])
 
 
 def _split(exact: Fraction) -> tuple[float, float]:
