@@ -48,7 +48,7 @@ def test_a_file_says_who_takes_part(tmp_path: Path) -> None:
     layout = Layout.read(write(tmp_path))
     assert layout.name == "plant"
     assert layout.groups() == {"edge": ("c1", "c2")}
-    assert layout.layers() == [("i1",)]
+    assert layout.layers("edge") == [("i1",)]
     assert layout.sync == 200_000
     assert [layout.role(name) for name in ("root", "c1", "i1", "s1")] == [
         "root",

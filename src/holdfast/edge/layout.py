@@ -96,6 +96,9 @@ class Intermediate:
     """Merges what those below send, and sends it on; any one of a layer is enough."""
 
     address: Setting[str, str] = setting(ADDRESS, "Where it listens.", example='"127.0.0.1:7421"')
+    group: Setting[str, str] = setting(
+        NAME, "The group of children it merges.", example='"north"', default="edge"
+    )
     layer: Setting[int, int] = setting(
         whole(1), "Children send to layer 1, that to layer 2.", example="2", default=1
     )
@@ -367,11 +370,12 @@ class Layout:
             found[child.group] = (*found.get(child.group, ()), name)
         return found
 
-    def layers(self) -> list[tuple[str, ...]]:
-        """The intermediates, the layer next to the children first."""
-        count = max((each.layer for each in self.intermediates.values()), default=0)
+    def layers(self, group: str) -> list[tuple[str, ...]]:
+        """The intermediates of a group, the layer next to the children first."""
+        own = {name: each for name, each in self.intermediates.items() if each.group == group}
+        count = max((each.layer for each in own.values()), default=0)
         return [
-            tuple(name for name, each in self.intermediates.items() if each.layer == layer)
+            tuple(sorted(name for name, each in own.items() if each.layer == layer))
             for layer in range(1, count + 1)
         ]
 
@@ -446,19 +450,20 @@ def _check_addresses(layout: Layout) -> Iterator[Problem]:
 def _check_groups(layout: Layout) -> Iterator[Problem]:
     children = [each for each in layout.children.values() if isinstance(each, Child)]
     groups = {each.group for each in children if is_sound(each, "group")}
-    for name, sensor in layout.sensors.items():
-        if isinstance(sensor, Sensor) and is_sound(sensor, "group") and sensor.group not in groups:
-            hint = did_you_mean(sensor.group, groups)
-            message = f"no child is of the group {show(sensor.group)}{hint}; give one of "
-            yield Problem(f"sensors.{name}", "group", message + ", ".join(sorted(groups)))
+    for table, name, each in _tables(layout):
+        known = isinstance(each, Sensor | Intermediate) and is_sound(each, "group")
+        if known and each.group not in groups:
+            hint = did_you_mean(each.group, groups)
+            message = f"no child is of the group {show(each.group)}{hint}; give one of "
+            yield Problem(f"{table}.{name}", "group", message + ", ".join(sorted(groups)))
     layers = {
-        each.layer
+        (each.group, each.layer)
         for each in layout.intermediates.values()
-        if isinstance(each, Intermediate) and is_sound(each, "layer")
+        if isinstance(each, Intermediate) and is_sound(each, "layer", "group")
     }
     for name, each in layout.intermediates.items():
-        if isinstance(each, Intermediate) and is_sound(each, "layer"):
-            missing = [layer for layer in range(1, each.layer) if layer not in layers]
+        if isinstance(each, Intermediate) and is_sound(each, "layer", "group"):
+            missing = [at for at in range(1, each.layer) if (each.group, at) not in layers]
             if missing:
                 message = f"there is no layer {missing[0]} below it; give layers from 1 on"
                 yield Problem(f"intermediates.{name}", "layer", message)
