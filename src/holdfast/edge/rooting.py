@@ -272,5 +272,3 @@ class _RootRunner(Runner):
 def _row(window: Window, now: int) -> dict[str, Any]:
     """A window as it is written down; `at`: when the last part of it was merged."""
     return {**asdict(window), "failed": list(window.failed), "at": now}
-
-

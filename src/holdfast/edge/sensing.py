@@ -101,7 +101,9 @@ class LineFeed:
         if batch is None:
             return None
         return Batch(
-            batch.times[:most], batch.values[:most], None if batch.keys is None else batch.keys[:most]
+            batch.times[:most],
+            batch.values[:most],
+            None if batch.keys is None else batch.keys[:most],
         )
 
     def took(self, count: int) -> None:
@@ -249,9 +251,7 @@ class _Sensing:
 
     def _is_held_up(self) -> bool:
         hub = self._runner.hub
-        return any(
-            hub.backlog(owner) > HIGH_WATER for owner in set(self._machine.owners.values())
-        )
+        return any(hub.backlog(owner) > HIGH_WATER for owner in set(self._machine.owners.values()))
 
     def report(self, now: int) -> None:
         self._reported = now
