@@ -24,7 +24,6 @@ from holdfast.protocol.edge.messages import (
     PaneTaken,
     Payload,
     PayloadAck,
-    Query,
     Register,
     Registered,
     Roster,
@@ -153,7 +152,7 @@ class Child:
             case Roster():
                 return self._seat(message, now)
             case Adopt():
-                return self._adopt(message.query)
+                return self._adopt(message)
             case StopSending():
                 self._parents_down.add(message.failed)
         return []
@@ -214,11 +213,15 @@ class Child:
             sends += self._close(claim, now)
         return sends
 
-    def _adopt(self, query: Query) -> list[Send]:
+    def _adopt(self, message: Adopt) -> list[Send]:
         assert self.place is not None
-        if query.id not in self.slots.queries:
-            first = self._firsts[query.id] = self.slots.adopt(query)
-            self.closing.adopt(self.slots.queries[query.id], first)
+        query = message.query
+        if query.id in self.slots.queries:
+            self._free(query.id, message.begin)
+        else:
+            self._firsts[query.id] = self.slots.adopt(query)
+            self.slots.free(query.id, message.begin)
+            self.closing.adopt(self.slots.queries[query.id])
         first = self._firsts.get(query.id, 0)
         return [Send(self._root, Adopted(self.place.group, query.id, self.name, first))]
 

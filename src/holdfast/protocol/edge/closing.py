@@ -36,9 +36,9 @@ class Closing:
         self._next.pop(partition, None)
         self._ends.pop(partition, None)
 
-    def adopt(self, query: Paned, first: int) -> None:
+    def adopt(self, query: Paned) -> None:
         for partition, panes in self._next.items():
-            panes[query.id] = max(first, self._slots.beginning(query))
+            panes[query.id] = self._slots.beginning(query)
             self._ends[partition] = 0
 
     def is_due(self, partition: int, boundary: int) -> bool:

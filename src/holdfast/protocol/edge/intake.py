@@ -23,7 +23,7 @@ class Intake:
         if events.first > slot.offset + 1:
             if self._waits:
                 return False
-            until = int(times.max()) if count else events.boundary
+            until = max(events.newest, int(times.max()) if count else events.boundary)
             missing = events.first - 1 - slot.offset
             slot.skip(events.first - 1, missing, until)
         if count:

@@ -98,6 +98,8 @@ class Events:
     """Sent before, to this owner or another."""
     late: int = 0
     """How many events the sensor refused so far because they came after their boundary."""
+    newest: int = 0
+    """No event so far is later than this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,10 +230,14 @@ class SlotDelta:
 
 @dataclass(frozen=True, slots=True)
 class Version:
+    """How far a copy of a slot is. Only copies that have lost nothing can be brought up to date by
+    what changed: others are sent whole."""
+
     partition: int
     sensor: str
     offset: int
     boundary: int
+    lost: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -365,10 +371,12 @@ class Roster:
 
 @dataclass(frozen=True, slots=True)
 class Adopt:
-    """A query that was registered while running; sent until it is answered."""
+    """A query that was registered while running; sent until it is answered. Panes before `begin`
+    are of no use."""
 
     group: str
     query: Query
+    begin: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,8 @@ from holdfast.protocol.groups import Claim
 __all__ = ["Replication"]
 
 Key = tuple[int, str]
-Has = tuple[int, int]
+Has = tuple[int, int, int]
+NOTHING: Has = (0, 0, 0)
 
 
 class Replication:
@@ -49,11 +50,12 @@ class Replication:
             has = self._has.get(peer, {})
             lacks: list[SlotDelta] = []
             for slot in own:
-                offset, boundary = has.get((slot.partition, slot.sensor), (0, 0))
+                offset, boundary, lost = has.get((slot.partition, slot.sensor), NOTHING)
                 if (offset, boundary) < (slot.offset, slot.boundary):
-                    base = (slot.partition, slot.sensor, offset)
+                    since = 0 if lost or slot.lost else offset
+                    base = (slot.partition, slot.sensor, since)
                     if base not in deltas:
-                        deltas[base] = slot.delta(offset)
+                        deltas[base] = slot.delta(since)
                     lacks.append(deltas[base])
             key = tuple(id(delta) for delta in lacks)
             payload = known.get(key)
@@ -73,7 +75,7 @@ class Replication:
     def ack(self, peer: str, message: PayloadAck) -> None:
         has = self._has.setdefault(peer, {})
         for each in message.versions:
-            has[each.partition, each.sensor] = each.offset, each.boundary
+            has[each.partition, each.sensor] = each.offset, each.boundary, each.lost
 
     def safe(self, slot: Slot, peers: Collection[str], floor: int) -> int | None:
         """The offset up to which nobody will ask for events of a slot again; None if that is not
@@ -81,7 +83,7 @@ class Replication:
         key = slot.partition, slot.sensor
         offset = slot.done(floor)
         if peers:
-            least = min(self._has.get(peer, {}).get(key, (0, 0))[0] for peer in peers)
+            least = min(self._has.get(peer, {}).get(key, NOTHING)[0] for peer in peers)
             offset = max(offset, min(least, slot.offset))
         if offset <= self._safe.get(key, 0):
             return None

@@ -94,6 +94,8 @@ class Root:
             return []
         patience, resend = self.options.patience, self.options.resend
         self._windows[query.id] = Windows(paned)
+        # No pane of it can be whole that was open for others before.
+        self._begin_at(query.id, 0)
         adoption = _Adoption(query, nodes, 0, now + patience, now + resend)
         self._adoptions[query.id] = adoption
         return self._hand_out(adoption)
@@ -174,7 +176,7 @@ class Root:
 
     def _hand_out(self, adoption: _Adoption) -> list[Send]:
         return [
-            Send(node, Adopt(group.name, adoption.query))
+            Send(node, Adopt(group.name, adoption.query, group.freed[adoption.query.id]))
             for group in self.groups.values()
             for node in group.nodes
             if node in adoption.waiting
@@ -192,14 +194,18 @@ class Root:
         """All have the query, or all that are there: windows begin where it has all events."""
         windows = self._windows[adoption.query.id]
         if windows.begin is None and (not adoption.waiting or now >= adoption.until):
-            starts = [each for g in self.groups.values() for each in g.freed.values()]
-            first = ceil_to(max((adoption.first, *starts)), windows.paned.length)
-            windows.begin = first
-            for group in self.groups.values():
-                group.freed[adoption.query.id] = first
+            windows.begin = self._begin_at(adoption.query.id, adoption.first)
         if not adoption.waiting:
             self._adoptions.pop(adoption.query.id, None)
         return []
+
+    def _begin_at(self, query: str, first: int) -> int:
+        """Where all groups begin with a query."""
+        starts = [each for group in self.groups.values() for each in group.freed.values()]
+        begin = ceil_to(max((first, *starts)), self._windows[query].paned.length)
+        for group in self.groups.values():
+            group.freed[query] = begin
+        return begin
 
     # Panes.
 
@@ -222,7 +228,8 @@ class Root:
             group.merge.offer((paned.id, pane), state.partition, state.roster, thawed(state))
         group.failed = message.failed
         held = group.merge.held((paned.id, pane))
-        if freed is not None and self._advance(group, windows):
+        is_begun = message.query not in self._adoptions or windows.begin is not None
+        if freed is not None and is_begun and self._advance(group, windows):
             freed = group.freed[paned.id]
             self._emit(windows)
             word = PaneTaken(group.name, paned.id, pane, (), freed)

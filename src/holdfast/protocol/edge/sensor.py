@@ -97,6 +97,7 @@ class Sensor:
         self._order: tuple[int, ...] = ()
         self._choose: Partitioner | None = None
         self._more_at: int | None = None
+        self._newest = 0
 
     @property
     def is_member(self) -> bool:
@@ -156,7 +157,8 @@ class Sensor:
                 self._keep(self._routes[partition], some, what[choice], whose, choice)
         self.taken += len(when)
         if len(when):
-            self.boundary = max(self.boundary, int(when.max()) - self.options.lateness)
+            self._newest = max(self._newest, int(when.max()))
+            self.boundary = max(self.boundary, self._newest - self.options.lateness)
         dealt = limit
         if good is not None:
             dealt = len(late) if limit == len(good) else int(good[limit])
@@ -305,6 +307,7 @@ class Sensor:
             piece.keys,
             replayed,
             route.late,
+            self._newest,
         )
         return Send(route.claim.node, message)
 
@@ -320,6 +323,7 @@ class Sensor:
             *nothing,
             self.boundary,
             late=route.late,
+            newest=self._newest,
         )
         return Send(route.claim.node, message)
 

@@ -59,7 +59,7 @@ class Slot:
 
     @property
     def version(self) -> Version:
-        return Version(self.partition, self.sensor, self.offset, self.boundary)
+        return Version(self.partition, self.sensor, self.offset, self.boundary, self.lost)
 
     def add(
         self,
@@ -118,7 +118,8 @@ class Slot:
     def adopt(self, query: Paned) -> int:
         """A new query: the pane from which on it has all events."""
         if self.offset:
-            self.since[query.id] = self.boundary
+            # Events out of order may be in later panes than the boundary's already.
+            self.since[query.id] = self.seen + 1
         return ceil_to(self.since.get(query.id, 0), query.length)
 
     def free(self, query: str, length: int, until: int) -> None:
@@ -181,6 +182,9 @@ class Slot:
         `theirs` are the queries that are known here and there."""
         if delta.base > self.offset or (delta.offset, delta.boundary, -delta.lost) <= self.rank:
             return False
+        if delta.base and (self.lost or delta.lost):
+            # Losses have made them differ: what stays here may not be what they have.
+            return False
         if delta.offset == self.offset and delta.lost == self.lost:
             # The same events: only the boundary is news.
             self.boundary = delta.boundary
@@ -197,7 +201,7 @@ class Slot:
             # What stays is whole only as far as it was.
             since = {q: max(since.get(q, 0), self.since.get(q, 0)) for q in {*since, *self.since}}
         # A query that the other did not have yet begins here with what comes next.
-        since |= {query: delta.boundary for query in ours if query not in theirs}
+        since |= {query: delta.seen + 1 for query in ours if query not in theirs}
         self.offset, self.boundary = delta.offset, delta.boundary
         self.losses, self.since = list(delta.losses), since
         self.lost, self.seen = delta.lost, delta.seen

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Final, Literal
 
@@ -44,6 +44,9 @@ EMITTING: Final = 1_800_000
 HEALED: Final = 1_600_000
 """All faults are over by then."""
 END: Final = 4_200_000
+
+NEVER: Final = 2 * END
+"""Some who die are not started again."""
 
 STEPS: Final = (
     "Events",
@@ -227,7 +230,9 @@ def _draw_faults(
             # One of each group keeps what it has.
             most = len(group) - 1 if family == "crashes" else 1
             for name in random.sample(list(group), random.randint(1, most)):
-                faults.append(_during(random, "crash", (name,)))
+                fault = _during(random, "crash", (name,))
+                for_ever = family == "crashes" and random.random() < 0.4
+                faults.append(replace(fault, end=NEVER) if for_ever else fault)
     if family == "tiers":
         for tier in intermediates:
             for name in random.sample(list(tier), max(0, len(tier) - 1)):
@@ -241,7 +246,7 @@ def _draw_faults(
             else:
                 first = random.choice(group)
                 start = random.randrange(400_000, 800_000)
-                faults.append(Fault("crash", start, HEALED, (first,)))
+                faults.append(Fault("crash", start, random.choice([HEALED, NEVER]), (first,)))
             if family == "steps" or len(group) > 2:
                 way = "sends" if family == "takers" else random.choice(["sends", "receives"])
                 start = random.randrange(200_000, 1_000_000) if family == "steps" else 400_000

@@ -48,7 +48,8 @@ class Simulation:
 
     @property
     def children(self) -> list[Child]:
-        machines = (party.machine for party in self.parties.values())
+        """Those who are alive."""
+        machines = (party.machine for party in self.parties.values() if party.process.is_up)
         return [each for each in machines if isinstance(each, Child)]
 
     def run(self) -> None:

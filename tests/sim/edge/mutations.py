@@ -1,0 +1,264 @@
+"""Rules of the edge taken away by hand, one at a time; the simulator has to notice each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from holdfast.protocol.edge.backlog import Backlog
+from holdfast.protocol.edge.child import Child
+from holdfast.protocol.edge.closing import Closing
+from holdfast.protocol.edge.custody import Custody
+from holdfast.protocol.edge.formation import Group
+from holdfast.protocol.edge.intake import Intake
+from holdfast.protocol.edge.messages import Safe, Send
+from holdfast.protocol.edge.outbox import Outbox
+from holdfast.protocol.edge.sensor import Sensor
+from holdfast.protocol.edge.slot import Slot
+from holdfast.protocol.edge.slots import Slots
+from holdfast.protocol.edge.tenure import Tenure
+from holdfast.protocol.gates.merge import Merge
+from holdfast.sim.edge import Options
+
+Patch = Any
+
+
+@dataclass(frozen=True)
+class Mutation:
+    name: str
+    apply: Callable[[Patch], None]
+    family: str = "crashes"
+    guarantee: str = "exactly-once"
+
+    @property
+    def options(self) -> Options:
+        return Options(self.guarantee, self.family)
+
+
+def known_offsets_count_again(patch: Patch) -> None:
+    def init(self: Intake, slots: Any, guarantee: str, most: int) -> None:
+        inner(self, slots, "at-least-once", most)
+
+    inner = Intake.__init__
+    patch.setattr(Intake, "__init__", init)
+
+
+def gaps_are_jumped(patch: Patch) -> None:
+    take = Intake.take
+
+    def without(self: Intake, slot: Slot, events: Any) -> bool:
+        slot.offset = max(slot.offset, events.first - 1)
+        return take(self, slot, events)
+
+    patch.setattr(Intake, "take", without)
+
+
+def safe_before_it_is_replicated(patch: Patch) -> None:
+    take = Child._take
+
+    def without(self: Child, message: Any, now: int) -> Any:
+        sends = take(self, message, now)
+        claim = self._own.get(message.partition)
+        if claim is None:
+            return sends
+        return [*sends, Send(message.sensor, Safe(claim.partition, claim.epoch, claim.node, 10**9))]
+
+    patch.setattr(Child, "_take", without)
+
+
+def offsets_without_panes(patch: Patch) -> None:
+    """A payload says how far a slot is, and leaves out half of what is in it."""
+    delta = Slot.delta
+
+    def without(self: Slot, base: int) -> Any:
+        whole = delta(self, base)
+        return replace(whole, parts=whole.parts[::2])
+
+    patch.setattr(Slot, "delta", without)
+
+
+def older_copies_win(patch: Patch) -> None:
+    """Payloads are taken as they come, be they late or repeated."""
+    join = Slot.join
+
+    def without(self: Slot, delta: Any, ours: Any, theirs: Any) -> bool:
+        if delta.base == 0:
+            self.offset = self.boundary = 0
+        return join(self, delta, ours, theirs)
+
+    patch.setattr(Slot, "join", without)
+
+
+def closed_when_the_first_is_past(patch: Patch) -> None:
+    def ready(self: Slots, partition: int) -> int:
+        return max((slot.boundary for slot in self.of(partition)), default=0)
+
+    patch.setattr(Slots, "ready", ready)
+
+
+def closed_before_replay_is_over(patch: Patch) -> None:
+    """A taker believes the boundary of events that do not follow on."""
+    take = Intake.take
+
+    def without(self: Intake, slot: Slot, events: Any) -> bool:
+        slot.boundary = max(slot.boundary, events.boundary)
+        return take(self, slot, events)
+
+    patch.setattr(Intake, "take", without)
+
+
+def nobody_takes_over(patch: Patch) -> None:
+    patch.setattr(Tenure, "_do", lambda self, outcome: [])
+
+
+def taker_does_not_ask(patch: Patch) -> None:
+    patch.setattr(Custody, "take", lambda self, claim, now: [])
+
+
+def panes_sent_once(patch: Patch) -> None:
+    send = Outbox.send
+
+    def without(self: Outbox, parents: Any, down: Any, failed: Any, now: int) -> Any:
+        sends = send(self, parents, down, failed, now)
+        for entry in self._entries.values():
+            entry.next_at = 10**15
+        return sends
+
+    patch.setattr(Outbox, "send", without)
+
+
+def merged_when_half_is_in(patch: Patch) -> None:
+    def is_complete(self: Any, pane: Any) -> bool:
+        states = self._panes.get(pane, {})
+        return 2 * len(states) >= len(self._partitions)
+
+    def release(self: Any, pane: Any) -> Any:
+        return [state for _, state in self._panes[pane].values()]
+
+    patch.setattr(Merge, "is_complete", is_complete)
+    patch.setattr(Merge, "release", release)
+
+
+def old_rosters_count(patch: Patch) -> None:
+    patch.setattr(Group, "least_roster", lambda self, end: 0)
+    patch.setattr(Merge, "refuse", lambda self, least, concerns: None)
+
+
+def losses_not_counted(patch: Patch) -> None:
+    skip = Slot.skip
+    patch.setattr(Slot, "skip", lambda self, upto, count, until: skip(self, upto, 0, until))
+
+
+def losses_by_the_printed_formula(patch: Patch) -> None:
+    """s_o - r_o + 1, as the document has it, with the sign that hides two of them."""
+    gone = Backlog.gone
+
+    def printed(self: Backlog, after: int, since: int) -> Any:
+        found = gone(self, after, since)
+        return None if found is None else found._replace(lost=max(0, found.lost - 2))
+
+    patch.setattr(Backlog, "gone", printed)
+
+
+def sensors_obey_anybody(patch: Patch) -> None:
+    """The owner is whoever asked last, and the claim in its words is not looked at."""
+    resume = Sensor._resume
+
+    def without(self: Sensor, sender: str, message: Any, now: int) -> Any:
+        route = self._routes[message.partition]
+        route.claim = replace(route.claim, epoch=0)
+        return resume(self, sender, message, now)
+
+    patch.setattr(Sensor, "_resume", without)
+
+
+def sums_in_pairs(patch: Patch) -> None:
+    """Frames decide in which order values are added."""
+    from holdfast.protocol.edge.queries import Paned
+
+    add = Paned.add
+
+    def without(self: Any, partial: Any, values: Any, keys: Any) -> Any:
+        if self.query.keyed or self.query.aggregate not in ("sum", "mean"):
+            return add(self, partial, values, keys)
+        total = float(np.sum(values))
+        n, high, low = (0, 0.0, 0.0) if partial is None else partial
+        return n + len(values), high + total, low
+
+    patch.setattr(Paned, "add", without)
+
+
+def freed_panes_are_kept(patch: Patch) -> None:
+    patch.setattr(Slot, "free", lambda self, query, length, until: None)
+
+
+def queries_count_from_any_pane(patch: Patch) -> None:
+    patch.setattr(Slot, "adopt", lambda self, query: 0)
+
+
+def taken_for_freed(patch: Patch) -> None:
+    """What one parent has taken is forgotten, though the root does not have it."""
+    taken = Outbox.taken
+
+    def without(self: Outbox, parent: str, message: Any) -> None:
+        taken(self, parent, message)
+        self._entries.pop((message.query, message.pane), None)
+
+    patch.setattr(Outbox, "taken", without)
+
+
+def reopened_panes_are_not_closed_again(patch: Patch) -> None:
+    """A taker goes on with the newest pane, and leaves out what its predecessor owed."""
+    opened = Closing.open
+
+    def without(self: Closing, partition: int) -> None:
+        opened(self, partition)
+        ready = self._slots.ready(partition)
+        for query in self._slots.queries.values():
+            self._next[partition][query.id] = max(
+                self._next[partition][query.id], ready - ready % query.length
+            )
+
+    patch.setattr(Closing, "open", without)
+
+
+def children_without_a_fence(patch: Patch) -> None:
+    """Two owners, and neither gives way."""
+    patch.setattr(Child, "_settle", _settle_once(Child._settle))
+
+
+def _settle_once(settle: Callable[..., Any]) -> Callable[..., Any]:
+    def without(self: Child, now: int) -> Any:
+        own = {**self._own, **self.tenure.own}
+        if own != self.tenure.own:
+            self.tenure.own = own
+        return settle(self, now)
+
+    return without
+
+
+MUTATIONS = [
+    Mutation("known offsets count again", known_offsets_count_again),
+    Mutation("gaps are jumped", gaps_are_jumped, "noise"),
+    Mutation("safe before it is replicated", safe_before_it_is_replicated),
+    Mutation("offsets without their panes", offsets_without_panes),
+    Mutation("older copies win", older_copies_win, "storm"),
+    Mutation("closed when the first sensor is past", closed_when_the_first_is_past, "calm"),
+    Mutation("closed before the replay is over", closed_before_replay_is_over),
+    Mutation("nobody takes over", nobody_takes_over, "takers"),
+    Mutation("a taker does not ask for events", taker_does_not_ask, "takers"),
+    Mutation("closed panes sent once", panes_sent_once, "cuts"),
+    Mutation("merged when half is in", merged_when_half_is_in, "calm"),
+    Mutation("panes without a new sensor count", old_rosters_count, "joins"),
+    Mutation("losses not counted", losses_not_counted, "overflow"),
+    Mutation("losses by the printed formula", losses_by_the_printed_formula, "overflow"),
+    Mutation("sums in pairs", sums_in_pairs, "calm"),
+    Mutation("freed panes are kept", freed_panes_are_kept, "calm"),
+    Mutation("taken is freed", taken_for_freed, "tiers"),
+    Mutation("a taker leaves out what was owed", reopened_panes_are_not_closed_again),
+    Mutation("at most once, and repeated", known_offsets_count_again, "noise", "at-most-once"),
+    Mutation("at least once, and gaps jumped", gaps_are_jumped, "noise", "at-least-once"),
+]
