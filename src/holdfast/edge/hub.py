@@ -43,6 +43,8 @@ PATIENCE: Final = 5.0
 """Seconds for both sides to show who they are."""
 SILENCE: Final = 15_000
 """Milliseconds that the other side may take nothing."""
+PROBE: Final = 0.02
+"""Seconds to see whether an address refuses a call; longer, and nothing is known."""
 MOST_STRANGERS: Final = 64
 PIECES_AT_ONCE: Final = 32
 
@@ -91,15 +93,20 @@ class Hub:
         *,
         address: str | None = None,
         addresses: Mapping[str, str] | None = None,
+        watched: Mapping[str, str] | None = None,
+        ended: Callable[[str], None] | None = None,
         queue: int = QUEUE,
     ) -> None:
-        """`address`: where to listen, if at all; `addresses`: of those that may be called."""
+        """`address`: where to listen, if at all; `addresses`: of those that may be called. When one
+        of the `watched` hangs up and its address refuses a call, `ended` is told."""
         self.name = name
         self.counts: Counter[str] = Counter()
         self._credentials = credentials
         self._receive = receive
         self._queue = queue
         self._addresses = {other: parse_address(each) for other, each in (addresses or {}).items()}
+        self._watched = {other: parse_address(each) for other, each in (watched or {}).items()}
+        self._ended = ended
         self._open: dict[str, list[Connection]] = {}
         """By node; the newest last, and used."""
         self._calls: dict[str, Connection] = {}
@@ -437,6 +444,24 @@ class Hub:
             there.remove(connection)
             if not there:
                 del self._open[peer]
+                self._probe(peer)
+
+    def _probe(self, node: str) -> None:
+        """It has hung up: see whether it is still there. A process that was killed hangs up at once
+        and refuses calls; one that was cut off, or whose machine is gone, does neither."""
+        address = self._watched.get(node)
+        if address is None or self._ended is None:
+            return
+        family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+        with socket.socket(family, socket.SOCK_STREAM) as sock:
+            sock.settimeout(PROBE)
+            try:
+                sock.connect(tuple(address))
+            except ConnectionRefusedError:
+                logger.info("%s: %s has ended", self.name, node)
+                self._ended(node)
+            except OSError:
+                pass
 
     def drop(self, node: str) -> None:
         """Hang up on a node: what waits for it is of no use any more."""

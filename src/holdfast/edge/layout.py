@@ -450,12 +450,12 @@ def _check_addresses(layout: Layout) -> Iterator[Problem]:
 def _check_groups(layout: Layout) -> Iterator[Problem]:
     children = [each for each in layout.children.values() if isinstance(each, Child)]
     groups = {each.group for each in children if is_sound(each, "group")}
-    for table, name, each in _tables(layout):
+    for place, name, each in _tables(layout):
         known = isinstance(each, Sensor | Intermediate) and is_sound(each, "group")
         if known and each.group not in groups:
             hint = did_you_mean(each.group, groups)
             message = f"no child is of the group {show(each.group)}{hint}; give one of "
-            yield Problem(f"{table}.{name}", "group", message + ", ".join(sorted(groups)))
+            yield Problem(f"{place}.{name}", "group", message + ", ".join(sorted(groups)))
     layers = {
         (each.group, each.layer)
         for each in layout.intermediates.values()

@@ -85,7 +85,7 @@ class Lines:
 
 def _microseconds(time: Any) -> int:
     try:
-        return int(round(float(time) * 1e6))
+        return round(float(time) * 1e6)
     except ValueError:
         found = datetime.fromisoformat(time)
         return int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1e6)

@@ -21,7 +21,7 @@ class _Figures(Collector):
         status = self._status()
         node = str(status["node"])
         for name, value in status.items():
-            if isinstance(value, bool) or isinstance(value, int | float):
+            if isinstance(value, int | float):
                 yield _gauge(name, [], [((node,), float(value))])
             elif name in ("phi", "network"):
                 label = "peer" if name == "phi" else "kind"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -62,7 +62,11 @@ def run_child(
 
     runner = Runner(name, machine, clock, {"status": lambda _: status()})
     peers = layout.groups()[settings.group]
-    _run(layout, name, settings.address, runner, peers, routes, metrics, status)
+
+    def ended(peer: str) -> None:
+        runner.carry(machine.ended(peer, clock()))
+
+    _run(layout, name, settings.address, runner, peers, routes, metrics, status, ended)
 
 
 def _child_figures(machine: Child, now: int) -> dict[str, Any]:
@@ -132,8 +136,10 @@ def _run(
     routes: Mapping[str, str] | None,
     metrics: int | None,
     status: Any,
+    ended: Callable[[str], None] | None = None,
 ) -> None:
     addresses = _addresses(layout, name, peers, routes)
+    known = {**layout.addresses(), **(routes or {})}
     with ExitStack() as stack:
         runner.hub = hub = Hub(
             name,
@@ -141,6 +147,8 @@ def _run(
             runner.received,
             address=address,
             addresses=addresses,
+            watched={peer: known[peer] for peer in peers if peer != name},
+            ended=ended,
         )
         stack.callback(hub.close)
         hub.keep(*addresses)
