@@ -56,8 +56,9 @@ __all__ = ["Child", "ChildOptions"]
 class ChildOptions:
     """`sync`: from cut to cut; None: nothing is replicated. `patience`: how long an answer of a
     sensor or a peer may take. `resend`: of closed panes that nobody has acknowledged. `rejoin`: how
-    long a child that is back waits before it takes its partitions back. `most_panes`: so many panes
-    of a query may wait for the root; then events are not taken, and stay with the sensors."""
+    long a child that is back waits before it takes its partitions back. `give_up`: how long events
+    that sensors do not have any more are looked for with children held for dead. `most_panes`: so
+    many panes of a query may wait for the root; then events stay with the sensors."""
 
     beat: BeatOptions = field(default_factory=BeatOptions)
     sync: int | None = 100_000
@@ -66,6 +67,7 @@ class ChildOptions:
     patience: int = 300_000
     resend: int = 300_000
     rejoin: int = 1_000_000
+    give_up: int = 5_000_000
     most_panes: int = 10_000
 
 
@@ -185,12 +187,13 @@ class Child:
         for query_id, until in place.freed.items():
             self.slots.free(query_id, until)
         self.closing = Closing(self.slots)
-        self.custody = Custody(self.slots, self.options.patience)
+        self.custody = Custody(self.slots, self.options.patience, self.options.give_up)
         self.replication = Replication()
         self.outbox = Outbox(place.group, self.options.resend)
         self.intake = Intake(self.slots, place.guarantee, self.options.most_panes)
         self._firsts: dict[str, int] = {}
         self._parents_down: set[str] = set()
+        self._guests: set[str] = set()
         self._cut_at = now + (self.options.sync or 0)
         self._steady_at = now + self.options.rejoin
         self._own: dict[int, Claim] = {}
@@ -207,13 +210,16 @@ class Child:
                     self.place.addresses,
                     self.place.guarantee,
                 )
+                self._guests.discard(message.sensor)
                 return [Send(message.sensor, welcome)]
+        self._guests.add(message.sensor)
         return [Send(self._root, message)]
 
     def _seat(self, roster: Roster, now: int) -> list[Send]:
         if not self.slots.seat(roster):
             return []
-        sends = []
+        guests = sorted(self._guests & self.slots.sensors)
+        sends = [send for guest in guests for send in self._hello(SensorHello(guest, 0))]
         for partition, claim in self._own.items():
             self.outbox.drop(partition)
             self.closing.open(partition)
@@ -255,7 +261,8 @@ class Child:
         slot = self.slots.get(message.partition, message.sensor)
         if claim is None or slot is None or message.epoch != claim.epoch:
             return []
-        sends = self.custody.lost(slot, message, claim, self.tenure.live, now)
+        others, down = self.tenure.presence.members.others, self.tenure.down
+        sends = self.custody.lost(slot, message, claim, others, now, all_live=not down)
         return sends + self._close(claim, now)
 
     # Upward.

@@ -8,6 +8,7 @@ given up, and counted.
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass
 
 from holdfast.protocol.edge.messages import Fetch, Lost, Resume, Send
 from holdfast.protocol.edge.slot import Slot
@@ -19,12 +20,21 @@ __all__ = ["Custody"]
 Key = tuple[int, str]
 
 
+@dataclass(slots=True)
+class _Fetching:
+    """Lost events that others are asked for since then."""
+
+    since: int
+    next_at: int = 0
+
+
 class Custody:
-    def __init__(self, slots: Slots, patience: int) -> None:
+    def __init__(self, slots: Slots, patience: int, give_up: int) -> None:
         self._slots = slots
         self._patience = patience
+        self._give_up = give_up
         self._asking: dict[Key, int] = {}
-        self._fetching: dict[Key, int] = {}
+        self._fetching: dict[Key, _Fetching] = {}
 
     @property
     def due(self) -> int | None:
@@ -40,9 +50,8 @@ class Custody:
         return [send for slot in slots for send in self.ask(slot, claim, now)]
 
     def release(self, partition: int) -> None:
-        for kept in (self._asking, self._fetching):
-            for key in [key for key in kept if key[0] == partition]:
-                del kept[key]
+        self._asking = {k: at for k, at in self._asking.items() if k[0] != partition}
+        self._fetching = {k: each for k, each in self._fetching.items() if k[0] != partition}
 
     def ask(self, slot: Slot, claim: Claim, now: int) -> list[Send]:
         """Ask for what follows, unless that was asked a moment ago."""
@@ -57,6 +66,7 @@ class Custody:
     def answered(self, slot: Slot) -> None:
         """What was asked for comes."""
         self._asking.pop((slot.partition, slot.sensor), None)
+        self._fetching.pop((slot.partition, slot.sensor), None)
 
     def overdue(self, now: int) -> list[Slot]:
         """The slots whose request is to be repeated."""
@@ -64,18 +74,29 @@ class Custody:
         return [slot for slot in found if slot is not None]
 
     def lost(
-        self, slot: Slot, message: Lost, claim: Claim, peers: Collection[str], now: int
+        self,
+        slot: Slot,
+        message: Lost,
+        claim: Claim,
+        others: Collection[str],
+        now: int,
+        *,
+        all_live: bool,
     ) -> list[Send]:
-        """The sensor does not have all that follows any more."""
+        """The sensor does not have all that follows any more. One of the others may, and be it one
+        that is held for dead: only if all are there and none has it, or after `give_up`, it is
+        lost."""
         key = slot.partition, slot.sensor
         if message.after != slot.offset or message.upto <= slot.offset:
             return []
-        if peers and message.count:
-            if key not in self._fetching:
-                self._fetching[key] = now + self._patience
-                return [Send(peer, Fetch((slot.partition,))) for peer in sorted(peers)]
-            if now < self._fetching[key]:
+        if others and message.count:
+            fetching = self._fetching.setdefault(key, _Fetching(now))
+            if now < fetching.next_at:
                 return []
+            has_asked = fetching.next_at > 0
+            if not (has_asked and all_live) and now < fetching.since + self._give_up:
+                fetching.next_at = now + self._patience
+                return [Send(other, Fetch((slot.partition,))) for other in others]
         self._fetching.pop(key, None)
         self._asking.pop(key, None)
         slot.skip(message.upto, message.count, message.until)

@@ -70,7 +70,7 @@ class Presence:
         said already."""
         if self._period is None:
             return [], []
-        if now - self._checked > 5 * self._period:
+        if now - self._checked > 2 * self._period:
             # It was this node that stood still.
             self._mesh.resume(now)
         self._checked = now

@@ -152,6 +152,7 @@ def draw(seed: int, options: Options) -> Scenario:
         patience=80_000,
         resend=90_000,
         rejoin=random.choice([100_000, 400_000]),
+        give_up=1_500_000,
     )
     emissions = tuple(
         tuple(

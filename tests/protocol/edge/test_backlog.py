@@ -1,0 +1,79 @@
+"""What a sensor keeps: the vectors of the digest (§3.7), and a list as a model."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.protocol.edge.backlog import Backlog
+
+
+def filled(capacity: int, last: int) -> Backlog:
+    backlog = Backlog(capacity)
+    for offset in range(1, last + 1):
+        backlog.append(np.array([offset * 10]), np.array([float(offset)]), None)
+    return backlog
+
+
+def test_the_oldest_makes_room() -> None:
+    backlog = filled(2, 3)
+    assert (backlog.first, backlog.next, len(backlog)) == (2, 4, 2)
+    assert backlog.read(2, 10).values.tolist() == [2.0, 3.0]
+
+
+def test_the_tail_after_what_was_replicated() -> None:
+    assert filled(10, 5).read(3, 10).values.tolist() == [3.0, 4.0, 5.0]
+
+
+@pytest.mark.parametrize(
+    ("first", "asked", "lost"),
+    [(100, 100, None), (101, 100, None), (102, 100, 1), (201, 100, 100), (201, 0, 200)],
+)
+def test_events_lost(first: int, asked: int, lost: int | None) -> None:
+    """max(0, s_o - r_o - 1), and not + 1 as the document has it."""
+    backlog = filled(300, 250)
+    backlog.drop(first - 1)
+    gone = backlog.gone(asked, 0)
+    assert (None if gone is None else gone.lost) == lost
+    if gone is not None:
+        assert gone.upto == first - 1
+        assert gone.until == (first - 1) * 10
+
+
+def test_what_nobody_needs_any_more_is_not_lost() -> None:
+    backlog = filled(300, 250)
+    backlog.drop(50)
+    backlog.drop(80)
+    assert backlog.gone(0, since=501).lost == 30
+    assert backlog.gone(0, since=801).lost == 0
+    assert backlog.gone(60, since=501).lost == 20
+
+
+@given(
+    st.integers(1, 20),
+    st.lists(st.one_of(st.integers(1, 20).map(lambda n: ("add", n)),
+                       st.integers(0, 60).map(lambda n: ("drop", n))), max_size=30),
+)  # fmt: skip
+def test_like_a_list(capacity: int, steps: list[tuple[str, int]]) -> None:
+    backlog, kept, last = Backlog(capacity), [], 0
+    for step, number in steps:
+        if step == "add":
+            count = min(number, capacity)
+            new = list(range(last + 1, last + count + 1))
+            last += count
+            times, keys = np.array(new), np.empty(count, object)
+            keys[:] = [str(each) for each in new]
+            backlog.append(times, times.astype(float), keys)
+            kept = (kept + new)[-capacity:]
+        else:
+            backlog.drop(number)
+            kept = [each for each in kept if each > number]
+        assert len(backlog) == len(kept)
+        assert backlog.room == capacity - len(kept)
+        if kept:
+            piece = backlog.read(backlog.first, 1_000)
+            assert piece.times.tolist() == kept
+            assert piece.keys == [str(each) for each in kept]
+            assert backlog.time(kept[-1]) == kept[-1]

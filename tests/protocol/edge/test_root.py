@@ -1,0 +1,257 @@
+"""The root: groups, layers, sensors and queries that come later, several groups, intermediates."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from holdfast.errors import InvalidArgumentError
+from holdfast.protocol.edge import Query, Root, RootOptions
+from holdfast.protocol.edge.formation import layers
+from holdfast.protocol.edge.messages import (
+    Adopted,
+    PaneClosed,
+    PanePartial,
+    PaneTaken,
+    Register,
+    Registered,
+    Roster,
+    StopSending,
+)
+from tests.protocol.edge.rig import CHILD, COUNT, SENSOR, Rig
+
+SUM = Query("sum", "sum", 1_000, 1_000)
+
+
+@pytest.mark.parametrize(
+    ("count", "most", "expected"),
+    [(0, 2, []), (2, 2, [2]), (3, 2, [2, 1]), (7, 3, [3, 3, 1]), (1, 5, [1])],
+)
+def test_layers(count: int, most: int, expected: list[int]) -> None:
+    found = layers([f"i{number}" for number in range(count)], most)
+    assert [len(layer) for layer in found] == expected
+
+
+def test_a_group_is_formed_when_the_last_child_comes() -> None:
+    root = Root("root", RootOptions(replication=2, most_intermediates=1, spread=2))
+    for name in ("i1", "i0"):
+        assert root.receive(name, Register(name, "intermediate", f"{name}:1"), 0) == []
+    assert root.receive("b", Register("b", "child", "b:1"), 0) == []
+    assert root.receive("b", Register("b", "child", "b:1"), 0) == [], "once"
+    sends = {send.to: send.message for send in root.receive("a", Register("a", "child"), 0)}
+    assert set(sends) == {"a", "b", "i0", "i1"}
+    a, bottom, top = sends["a"], sends["i0"], sends["i1"]
+    assert isinstance(a, Registered)
+    assert a.members == ("a", "b")
+    assert [(claim.partition, claim.node) for claim in a.home] == [
+        (0, "a"),
+        (1, "b"),
+        (2, "a"),
+        (3, "b"),
+    ]
+    assert (a.parents, a.below) == (("i0",), ())
+    assert (bottom.parents, bottom.below) == (("i1",), ("a", "b"))
+    assert (top.parents, top.below) == (("root",), ("i0",))
+    assert a.addresses["b"] == "b:1"
+    # Surplus children and late intermediates wait for the next group.
+    assert root.receive("c", Register("c", "child"), 0) == []
+    assert root.receive("i9", Register("i9", "intermediate"), 0) == []
+    again = root.receive("a", Register("a", "child", life=2), 0)
+    assert [send.to for send in again] == ["a"]
+    later = {send.to: send.message for send in root.receive("d", Register("d", "child"), 0)}
+    assert later["c"].members == ("c", "d")
+    assert later["c"].parents == ("i9",)
+
+
+def test_a_sensor_that_joins_in_the_middle_of_a_window() -> None:
+    """Digest §9.14: its events count from then on, and none before is waited for."""
+    rig = Rig(2, 1, [COUNT])
+    rig.emit(range(500))
+    rig.add_sensor("s1", time=400)
+    rig.emit(range(380, 600, 2), sensor="s1")
+    assert rig.sensor("s1").late == 10
+    rig.step(100)
+    rig.advance(1_000)
+    rig.step(until=lambda: bool(rig.windows))
+    assert rig.answers() == [600]
+    assert rig.windows[0].late == 10
+
+
+def test_a_pane_closed_without_a_sensor_is_refused() -> None:
+    rig = Rig(2, 1, [COUNT])
+    rig.emit(range(100))
+    # The children do not hear of the new sensor.
+    rig.lose = lambda sender, message, to: isinstance(message, Roster) and to == "c1"
+    rig.add_sensor("s1")
+    rig.emit(range(50), sensor="s1")
+    rig.advance(1_000)
+    rig.step(300)
+    assert rig.windows == []
+    rig.lose = lambda sender, message, to: False
+    rig.step(until=lambda: bool(rig.windows))
+    assert rig.answers() == [150]
+
+
+def test_a_silent_sensor_holds_the_windows_until_it_is_dismissed() -> None:
+    rig = Rig(2, 2, [COUNT])
+    rig.emit(range(100))
+    rig.emit([5], sensor="s1")
+    rig.kill("s1")
+    rig.do("s0", rig.sensor().advance(3_500, rig.now))
+    rig.step(500)
+    assert rig.windows == []
+    rig.do("root", rig.root.dismiss("s1"))
+    rig.step(until=lambda: len(rig.windows) == 3)
+    assert rig.answers() == [101, None, None]
+    assert rig.root.dismiss("s1") == []
+
+
+def test_a_window_without_events() -> None:
+    rig = Rig(2, 1, [COUNT, SUM])
+    rig.emit([5, 2_500])
+    rig.advance(3_000)
+    rig.step(until=lambda: len(rig.windows) == 6)
+    assert rig.answers() == [1, None, 1]
+    assert rig.answers("sum") == [1.0, None, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("size", "slide"), [(1_000, 1_000), (1_000, 250), (700, 300), (300, 1_000), (900, 600)]
+)
+def test_windows_of_every_shape(size: int, slide: int) -> None:
+    """Digest §9.13: sizes that are no multiple of the slide or the cut, slides beyond the size, and
+    events on both edges."""
+    query = Query("q", "count", size, slide)
+    rig = Rig(2, 1, [query, COUNT])
+    times = sorted([*range(0, 4_000, 7), 1_000, 2_000, 1_000 + size, 3_000])
+    rig.emit(times)
+    rig.step(130)
+    rig.advance(4_000)
+    rig.step(until=lambda: len(rig.windows) > 4)
+    rig.step(300)
+    windows = [window for window in rig.windows if window.query == "q"]
+    assert [window.start for window in windows] == list(
+        range(windows[0].start, windows[-1].start + 1, slide)
+    )
+    assert windows[0].start - slide + size <= 0 < windows[0].start + size + slide
+    assert windows[-1].end + slide > 4_000
+    for window in windows:
+        inside = sum(window.start <= time < window.end for time in times)
+        assert (window.answer or 0) == inside, (window.start, window.end)
+
+
+def test_a_query_registered_while_running() -> None:
+    rig = Rig(3, 1, [COUNT])
+    rig.emit(range(0, 1_500))
+    rig.step(150)
+    rig.do("root", rig.root.register_query(Query("late", "count", 500, 500), rig.now))
+    assert len(rig.messages(Adopted)) == 3
+    rig.emit(range(1_500, 4_000))
+    rig.step(150)
+    rig.advance(4_000)
+    rig.step(until=lambda: len(rig.answers()) == 4)
+    late = [window for window in rig.windows if window.query == "late"]
+    assert late[0].start == 1_500
+    assert [window.answer for window in late] == [500] * 5
+    assert all(window.complete for window in late)
+    with pytest.raises(InvalidArgumentError, match="choose another id"):
+        rig.root.register_query(Query("late", "count", 1, 1), rig.now)
+
+
+def test_a_child_that_does_not_answer_does_not_hold_up_a_query() -> None:
+    rig = Rig(3, 1, [COUNT], patience=500)
+    rig.step(500)
+    rig.kill("c1")
+    rig.do("root", rig.root.register_query(Query("late", "count", 500, 500), rig.now))
+    rig.step(1_500)
+    rig.emit(range(0, 2_000))
+    rig.advance(2_000)
+    rig.step(until=lambda: len(rig.answers()) == 2)
+    rig.step(300)
+    assert rig.answers("late")[-1] == 500
+
+
+@pytest.mark.parametrize("survivor", ["i0", "i1"])
+def test_one_intermediate_of_each_layer_is_enough(survivor: str) -> None:
+    """Digest §9.12, with two layers of which one has lost a member."""
+    rig = Rig(2, 1, [COUNT, SUM], intermediates=3, most_intermediates=2)
+    rig.step(1_000)
+    rig.emit(range(300))
+    (other,) = {"i0", "i1"} - {survivor}
+    rig.kill(other)
+    rig.step(1_000)
+    assert rig.messages(StopSending, "c0")
+    rig.advance(1_000)
+    rig.step(until=lambda: len(rig.windows) == 2)
+    assert rig.answers() == [300]
+    rig.step(1_000)
+    assert all(len(rig.child(name).outbox) == 0 for name in ("c0", "c1"))
+    assert len(rig.parties[survivor].merge) == 0
+
+
+def test_an_intermediate_that_took_a_pane_and_died() -> None:
+    rig = Rig(2, 1, [COUNT], intermediates=1)
+    rig.emit(range(300))
+    rig.lose = lambda sender, message, to: sender == "i0" and to == "root"
+    rig.advance(1_000)
+    rig.step(100)
+    dead = rig.kill("i0")
+    rig.lose = lambda sender, message, to: False
+    rig.parties["i0"] = type(dead)("i0", "root", dead.options, life=2, now=rig.now)
+    rig.step(until=lambda: bool(rig.windows))
+    assert rig.answers() == [300]
+
+
+def test_one_group_or_three_come_to_the_same() -> None:
+    """Digest §9.12."""
+    answers = []
+    for groups in (1, 3):
+        rig = Rig(6 // groups, 0, [COUNT, Query("mean", "mean", 1_000, 1_000)])
+        for group in range(1, groups):
+            for number in range(6 // groups):
+                name = f"d{group}{number}"
+                rig.parties[name] = type(rig.child("c0"))(name, "root", CHILD, now=rig.now)
+            rig.step()
+        assert len(rig.root.groups) == groups
+        for number in range(3):
+            children = list(rig.root.groups.values())[number % groups].members
+            sensor = type(rig.add_sensor("probe"))(f"s{number}", children, SENSOR)
+            del rig.parties["probe"]
+            rig.parties[f"s{number}"] = sensor
+            rig.do(f"s{number}", rig.root.dismiss("probe"))
+            rig.do(f"s{number}", sensor.join(0, rig.now))
+            rig.step(until=lambda s=sensor: s.is_member)
+            rig.emit(range(number, 900, 3), [float(number)] * 300, f"s{number}")
+        rig.step(100)
+        rig.advance(1_000)
+        rig.step(until=lambda r=rig: len(r.windows) == 2)
+        answers.append((rig.answers(), rig.answers("mean")))
+    assert answers[0] == answers[1] == ([900], [1.0])
+
+
+def test_duplicates_at_the_root_alter_nothing() -> None:
+    rig = Rig(2, 1, [COUNT])
+    rig.emit(range(100))
+    rig.advance(1_000)
+    rig.step(until=lambda: bool(rig.windows))
+    for message in rig.messages(PaneClosed):
+        for _ in range(2):
+            (answer,) = rig.root.receive("c0", message, rig.now)
+            assert isinstance(answer.message, PaneTaken)
+            assert answer.message.freed == 1_000
+    assert rig.root.drain() == []
+
+
+def test_a_state_of_nowhere_is_ignored() -> None:
+    rig = Rig(2, 1, [COUNT])
+    message = PaneClosed("g9", "count", 0, (PanePartial(0, 1, 0, 1),))
+    assert rig.root.receive("c0", message, 0) == []
+    assert rig.root.receive("c0", replace(message, group="g1", query="no"), 0) == []
+    assert rig.root.receive("x", Adopted("g1", "no", "x", 0), 0) == []
+    assert rig.root.due(0) is None
+
+
+def test_options_are_checked() -> None:
+    with pytest.raises(InvalidArgumentError, match="at least 1"):
+        Root("root", RootOptions(replication=0))

@@ -1,0 +1,264 @@
+"""A child dies, or is only thought dead: nothing is lost or counted twice, and little is replayed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from holdfast.protocol.edge import SensorOptions
+from holdfast.protocol.edge.messages import (
+    Events,
+    Fenced,
+    Leader,
+    Message,
+    NodeFailed,
+    Payload,
+    Query,
+    Resume,
+)
+from tests.protocol.edge.rig import CHILD, COUNT, SENSOR, Rig
+
+SUCCESSIONS = ["bully", "ring", "spread"]
+SUM = Query("sum", "sum", 1_000, 1_000)
+
+
+def taken_over(rig: Rig, dead: str) -> bool:
+    return all(
+        dead not in rig.child(name).tenure.ownership.owner(partition)
+        for name in rig.parties
+        if name.startswith("c")
+        for partition in rig.child(name).tenure.ownership.partitions
+    )
+
+
+def warmed(rig: Rig) -> Rig:
+    """Beats for a while, so that detectors know what is usual."""
+    rig.step(1_000)
+    return rig
+
+
+@pytest.mark.parametrize("way", SUCCESSIONS)
+@pytest.mark.parametrize("victims", [1, 2, 3])
+def test_up_to_all_but_one_die(way: str, victims: int) -> None:
+    """Digest §9.6: the answer is that of a run in which nobody dies."""
+    rig = warmed(Rig(4, 2, [COUNT, SUM], child=replace(CHILD, succession=way)))
+    for sensor in ("s0", "s1"):
+        rig.emit(range(0, 900, 3), [0.1] * 300, sensor)
+    rig.step(150)
+    for number in range(victims):
+        rig.kill(f"c{number}")
+    for sensor in ("s0", "s1"):
+        rig.emit(range(900, 990, 3), [0.1] * 30, sensor)
+    rig.step(until=lambda: taken_over(rig, "c0"))
+    rig.advance(1_000)
+    rig.step(until=lambda: bool(rig.windows))
+    assert rig.answers() == [660]
+    assert rig.answers("sum") == [pytest.approx(66.0)]
+    window = rig.windows[0]
+    assert window.complete
+    assert window.epoch > 1
+    assert window.failed == tuple(f"c{number}" for number in range(victims))
+
+
+def test_only_the_tail_is_replayed() -> None:
+    """Digest §9.11: what was replicated at the last cut is not sent again."""
+    rig = warmed(Rig(3, 1, sensor=replace(SENSOR, partitioner="primary")))
+    rig.emit(range(600))
+    rig.step(250)
+    (owner,) = {m for _, m, e in rig.sent if isinstance(e, Events) and len(e.times)}
+    rig.lose = lambda sender, message, to: isinstance(message, Payload) and sender == owner
+    rig.emit(range(600, 640))
+    rig.kill(owner)
+    rig.sent.clear()
+    rig.step(until=lambda: taken_over(rig, owner))
+    rig.step(200)
+    (request,) = {m.offset for m in rig.messages(Resume) if m.offset and m.partition}
+    assert request == 600
+    assert sum(len(m.times) for m in rig.messages(Events) if m.replayed) == 40
+    rig.advance(1_000)
+    rig.step(until=lambda: bool(rig.windows))
+    assert rig.answers() == [640]
+    assert rig.windows[0].replayed == 40
+
+
+def test_payloads_that_reached_some_only() -> None:
+    """Digest §9.4 and 9.5: the taker is one that missed the first cut or the second."""
+    for missed in ("c1", "c2"):
+        for cut in (0, 1):
+            rig = warmed(Rig(3, 1, [COUNT, SUM]))
+            signs = [[5.0, 7.0, 1.0], [-4.0, -2.0, -1.0]]
+            for number, values in enumerate(signs):
+                rig.lose = lambda s, m, to, n=number, w=missed, c=cut: (
+                    isinstance(m, Payload) and to == w and n == c
+                )
+                rig.emit([number * 10 + n for n in range(3)], values)
+                rig.step(100)
+            rig.kill("c0")
+            rig.lose = lambda sender, message, to: False
+            rig.step(until=lambda r=rig: taken_over(r, "c0"))
+            rig.advance(1_000)
+            rig.step(until=lambda r=rig: bool(r.windows))
+            assert (rig.answers(), rig.answers("sum")) == ([6], [6.0])
+
+
+@pytest.mark.parametrize("way", SUCCESSIONS)
+def test_the_taker_dies_too(way: str) -> None:
+    """Digest §9.7: cascade, at the moment of the take-over."""
+    rig = warmed(Rig(4, 1, child=replace(CHILD, succession=way)))
+    rig.emit(range(100))
+    rig.step(120)
+    takers: list[str] = []
+
+    def lose(sender: str, message: Message, to: str) -> bool:
+        if isinstance(message, Leader) and not takers:
+            takers.append(sender)
+        return bool(takers) and sender == takers[0]
+
+    rig.lose = lose
+    rig.kill("c0")
+    rig.emit(range(100, 140))
+    rig.step(until=lambda: bool(takers))
+    rig.kill(takers[0])
+    rig.step(until=lambda: taken_over(rig, "c0") and taken_over(rig, takers[0]))
+    rig.advance(1_000)
+    rig.step(until=lambda: bool(rig.windows))
+    assert rig.answers() == [140]
+
+
+@pytest.mark.parametrize("way", SUCCESSIONS)
+def test_every_partition_has_one_owner_after_many_detect(way: str) -> None:
+    """Digest §9.7: all notice at once."""
+    rig = warmed(Rig(4, 1, child=replace(CHILD, succession=way), spread=2))
+    rig.kill("c1")
+    rig.step(until=lambda: taken_over(rig, "c1"))
+    rig.step(500)
+    owned = [p for name in ("c0", "c2", "c3") for p in rig.child(name).owned]
+    assert sorted(owned) == list(range(8))
+
+
+def test_the_word_of_a_failure_is_not_said_again() -> None:
+    rig = warmed(Rig(4, 1))
+    rig.sent.clear()
+    rig.kill("c1")
+    rig.step(until=lambda: taken_over(rig, "c1"))
+    rig.step(500)
+    speakers = {sender for sender, _, message in rig.sent if isinstance(message, NodeFailed)}
+    assert len(speakers) == 1
+
+
+def test_false_suspicion_and_a_zombie() -> None:
+    """Digest §9.8 and 9.9: frozen, taken over, then back with what it had; payloads come late."""
+    rig = warmed(Rig(3, 1))
+    rig.emit(range(300))
+    rig.step(30)
+    zombie = rig.kill("c0")
+    rig.emit(range(300, 360))
+    rig.step(until=lambda: taken_over(rig, "c0"))
+    rig.emit(range(360, 400))
+    rig.parties["c0"] = zombie
+    rig.do("c0", zombie.wake(rig.now))
+    rig.emit(range(400, 450))
+    rig.step(300)
+    assert zombie.owned == (), "it has learnt that it was taken over"
+    rig.advance(1_000)
+    rig.step(until=lambda: bool(rig.windows))
+    assert rig.answers() == [450]
+    rig.step(1_500)
+    assert zombie.owned == (0,), "and has its partition back"
+    assert zombie.tenure.reinstatements == 1
+    rig.emit(range(1_000, 1_100))
+    rig.advance(2_000)
+    rig.step(until=lambda: len(rig.windows) == 2)
+    assert rig.answers() == [450, 100]
+
+
+def test_a_zombie_is_fenced_by_the_sensors() -> None:
+    rig = warmed(Rig(2, 1))
+    zombie = rig.kill("c0")
+    rig.step(until=lambda: rig.child("c1").owned == (0, 1))
+    rig.parties["c0"] = zombie
+    claim = zombie.tenure.own[0]
+    rig.sent.clear()
+    rig.do("c0", zombie.custody.take(claim, rig.now))
+    assert rig.messages(Fenced, "c0")
+    assert zombie.owned == ()
+
+
+def test_restarted_and_reinstated() -> None:
+    rig = warmed(Rig(3, 1))
+    rig.emit(range(200))
+    rig.step(120)
+    rig.kill("c2")
+    rig.emit(range(200, 300))
+    rig.step(until=lambda: taken_over(rig, "c2"))
+    again = rig.restart("c2")
+    rig.step(until=lambda: again.place is not None and again.owned == (2,))
+    rig.emit(range(300, 400))
+    rig.step(200)
+    for name in ("c0", "c1"):
+        rig.kill(name)
+    rig.step(until=lambda: again.owned == (0, 1, 2))
+    rig.advance(1_000)
+    rig.step(until=lambda: bool(rig.windows))
+    assert rig.answers() == [400], "what it holds after its restart is all there was"
+    assert rig.windows[0].complete
+
+
+@pytest.mark.parametrize(("capacity", "lost"), [(60, 40), (99, 1), (100, 0), (200, 0)])
+def test_a_buffer_that_is_too_small(capacity: int, lost: int) -> None:
+    """Digest §9.10: lost by the formula, said, and the window is not complete."""
+    options = replace(SENSOR, capacity=capacity, on_full="drop", partitioner="primary")
+    rig = warmed(Rig(2, 1, child=replace(CHILD, give_up=500), sensor=options))
+    rig.emit([1])
+    (owner,) = {to for _, to, e in rig.sent if isinstance(e, Events) and len(e.times)}
+    rig.step(200)
+    rig.kill(owner)
+    rig.emit(range(2, 102))
+    rig.step(until=lambda: taken_over(rig, owner))
+    rig.step(1_500)
+    rig.advance(1_000)
+    rig.step(until=lambda: bool(rig.windows))
+    window = rig.windows[0]
+    assert (window.answer, window.lost, window.missing) == (101 - lost, lost, lost)
+    assert window.complete == (lost == 0)
+
+
+def test_all_die_and_the_sensors_still_have_what_the_root_has_not() -> None:
+    rig = warmed(Rig(1, 1))
+    rig.emit(range(0, 2_500, 5))
+    rig.step(300)
+    assert rig.answers() == [200, 200]
+    rig.kill("c0")
+    rig.restart("c0")
+    rig.step(500)
+    rig.advance(3_000)
+    rig.step(until=lambda: len(rig.windows) == 3)
+    assert rig.answers() == [200, 200, 100]
+    assert all(window.complete for window in rig.windows)
+
+
+def test_at_most_once_counts_what_a_death_costs() -> None:
+    rig = warmed(Rig(2, 1, guarantee="at-most-once", sensor=replace(SENSOR, partitioner="primary")))
+    rig.emit(range(50))
+    (owner,) = {to for _, to, e in rig.sent if isinstance(e, Events) and len(e.times)}
+    rig.step(200)
+    rig.kill(owner)
+    rig.emit(range(50, 80))
+    rig.step(until=lambda: taken_over(rig, owner))
+    rig.emit(range(80, 100))
+    rig.advance(1_000)
+    rig.step(until=lambda: bool(rig.windows))
+    window = rig.windows[0]
+    assert (window.answer, window.missing, window.complete) == (70, 30, False)
+
+
+def test_at_least_once_counts_again_what_comes_again() -> None:
+    rig = warmed(Rig(2, 1, guarantee="at-least-once", sensor=SensorOptions(pulse=50)))
+    rig.emit(range(50))
+    again = [(sender, to, m) for sender, to, m in rig.sent if isinstance(m, Events)]
+    for sender, to, message in again:
+        rig.parties[to].receive(sender, message, rig.now)
+    rig.advance(1_000)
+    rig.step(until=lambda: bool(rig.windows))
+    assert rig.answers() == [100]
