@@ -1,4 +1,4 @@
-"""The root of an edge as a source: windows come as rows, and a restart neither loses nor doubles."""
+"""The root of an edge as a source: windows are rows, and a restart neither loses nor doubles."""
 
 from __future__ import annotations
 

@@ -101,6 +101,8 @@ class Hub:
         of the `watched` hangs up and its address refuses a call, `ended` is told."""
         self.name = name
         self.counts: Counter[str] = Counter()
+        self.bytes_by_kind: Counter[str] = Counter()
+        """That were sent, by the kind of message."""
         self._credentials = credentials
         self._receive = receive
         self._queue = queue
@@ -171,6 +173,7 @@ class Hub:
             return False
         self._put(connection, data)
         self.counts["sent"] += 1
+        self.bytes_by_kind[type(message).__name__] += len(data)
         return True
 
     def _connection(self, to: str) -> Connection | None:

@@ -23,7 +23,7 @@ class _Figures(Collector):
         for name, value in status.items():
             if isinstance(value, int | float):
                 yield _gauge(name, [], [((node,), float(value))])
-            elif name in ("phi", "network"):
+            elif name in ("phi", "network", "bytes"):
                 label = "peer" if name == "phi" else "kind"
                 rows = [((node, key), float(each)) for key, each in value.items()]
                 yield _gauge(name, [label], rows)

@@ -113,6 +113,7 @@ class Runner:
             "cpu": time.process_time(),
             "peers": self.hub.peers,
             "network": dict(self.hub.counts),
+            "bytes": dict(self.hub.bytes_by_kind),
         }
 
 
