@@ -18,7 +18,7 @@ class Scale:
     rounds: int = 3
     measured: float = 8.0
     """For how long a rate is watched."""
-    offered: float = 400_000
+    offered: float = 2_000_000
     """Events a second that each sensor would send if it could."""
     rate: float = 18_300
     """Of each sensor when latency is measured: that of the document's prototype."""

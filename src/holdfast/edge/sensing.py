@@ -241,7 +241,8 @@ class _Sensing:
                 self._paused += 1
                 self._next = now + 2_000
             elif count == AT_ONCE:
-                self._next = now
+                # There is more already.
+                self._next = now + 1
             return
         if self._feed.ended and self._ended is None:
             self._ended = now
