@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random as stdlib_random
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,7 @@ def put(slot: Slot, rows: list[tuple[int, float, str]]) -> None:
 
 def cut(rows: list[Any], places: list[int]) -> list[list[Any]]:
     bounds = sorted({0, len(rows), *(place % (len(rows) + 1) for place in places)})
-    return [rows[a:b] for a, b in zip(bounds, bounds[1:], strict=False)]
+    return [rows[a:b] for a, b in pairwise(bounds)]
 
 
 def state(slot: Slot) -> Any:

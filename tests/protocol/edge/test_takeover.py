@@ -1,4 +1,4 @@
-"""A child dies, or is only thought dead: nothing is lost or counted twice, and little is replayed."""
+"""A child dies, or is only thought dead: nothing is lost, and nothing counted twice."""
 
 from __future__ import annotations
 
@@ -183,6 +183,23 @@ def test_a_zombie_is_fenced_by_the_sensors() -> None:
     rig.do("c0", zombie.custody.take(claim, rig.now))
     assert rig.messages(Fenced, "c0")
     assert zombie.owned == ()
+
+
+def test_a_sensor_that_missed_the_new_owner_is_told_by_the_old_one() -> None:
+    rig = warmed(Rig(2, 1))
+    zombie = rig.kill("c0")
+    rig.lose = lambda sender, message, to: isinstance(message, Resume)
+    rig.step(until=lambda: rig.child("c1").owned == (0, 1))
+    rig.parties["c0"] = zombie
+    rig.step(100)
+    rig.emit(range(10))
+    rig.emit(range(10, 20))
+    assert rig.sensor().owners == {0: "c1", 1: "c1"}
+    rig.lose = lambda sender, message, to: False
+    rig.step(300)
+    rig.advance(1_000)
+    rig.step(until=lambda: bool(rig.windows))
+    assert rig.answers() == [20]
 
 
 def test_restarted_and_reinstated() -> None:

@@ -216,14 +216,18 @@ class Child:
         return [Send(self._root, message)]
 
     def _seat(self, roster: Roster, now: int) -> list[Send]:
+        before = set(self.slots.sensors)
         if not self.slots.seat(roster):
             return []
-        guests = sorted(self._guests & self.slots.sensors)
+        guests = sorted(self._guests & set(self.slots.sensors))
         sends = [send for guest in guests for send in self._hello(SensorHello(guest, 0))]
         for partition, claim in self._own.items():
             self.outbox.drop(partition)
             self.closing.open(partition)
             sends += self._close(claim, now)
+            for slot in self.slots.of(partition):
+                if slot.sensor not in before:
+                    sends += self.custody.ask(slot, claim, now)
         return sends
 
     def _adopt(self, message: Adopt) -> list[Send]:
@@ -243,7 +247,7 @@ class Child:
     def _take(self, message: Events, now: int) -> list[Send]:
         claim = self._own.get(message.partition)
         if claim is None:
-            return []
+            return self._pass_on(message)
         slot = self.slots.get(message.partition, message.sensor)
         if slot is None:
             # The root knows it, or will.
@@ -255,6 +259,15 @@ class Child:
         if self.closing.is_due(message.partition, slot.boundary):
             return self._close(claim, now)
         return []
+
+    def _pass_on(self, message: Events) -> list[Send]:
+        """Tell a sensor whose the partition is, if it does not know."""
+        if message.partition not in self.tenure.ownership.partitions:
+            return []
+        claim = self.tenure.ownership.claim(message.partition)
+        if claim.rank <= (message.epoch, self.name):
+            return []
+        return [Send(message.sensor, Fenced(claim.partition, claim.epoch, claim.node))]
 
     def _lost(self, message: Lost, now: int) -> list[Send]:
         claim = self._own.get(message.partition)

@@ -116,7 +116,7 @@ class Resume:
 
 @dataclass(frozen=True, slots=True)
 class Fenced:
-    """You do not own this partition any more."""
+    """The partition is this node's: to an owner that was, or to a sensor that does not know."""
 
     partition: int
     epoch: int

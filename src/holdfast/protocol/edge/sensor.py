@@ -179,6 +179,12 @@ class Sensor:
                 return self._enter(message, now)
             case Resume() if message.partition in self._routes:
                 return self._resume(sender, message, now)
+            case Fenced() if message.partition in self._routes:
+                # The owner notices what is missing, and says from where on it needs events.
+                route = self._routes[message.partition]
+                claim = Claim(message.partition, message.epoch, message.node)
+                if claim.rank > route.claim.rank:
+                    route.claim = claim
             case Safe() if message.partition in self._routes:
                 route = self._routes[message.partition]
                 claim = Claim(message.partition, message.epoch, message.node)
