@@ -69,15 +69,15 @@ def _report(report: Report, scale: Scale, trial: EdgeTrial) -> None:
     trial.check()
     base = statistics.median(calm)
     rows: list[list[object]] = [["none", 0, base, min(calm), max(calm), 1.0, PUBLISHED["none"]]]
-    for (point, count), found in broken.items():
-        middle = statistics.median(found)
+    for (point, count), latencies in broken.items():
+        middle = statistics.median(latencies)
         rows.append(
             [
                 point,
                 count,
                 middle,
-                min(found),
-                max(found),
+                min(latencies),
+                max(latencies),
                 middle / base,
                 PUBLISHED.get((point, count), ""),
             ]

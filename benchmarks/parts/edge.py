@@ -6,6 +6,7 @@ ratios within this run, and the rate that was asked for.
 
 from __future__ import annotations
 
+from importlib import import_module
 from importlib.util import find_spec
 
 from benchmarks.edge.latency import report_latency
@@ -21,7 +22,5 @@ def run(report: Report) -> None:
     report_latency(report, scale)
     report_suspicion(report, scale)
     if find_spec("benchmarks.sharing") is not None:
-        from benchmarks.sharing import table
-
-        columns, rows = table()
+        columns, rows = import_module("benchmarks.sharing").table()
         report.table("Delivery tables: records against whole tuples, bytes a tuple", columns, rows)

@@ -25,7 +25,9 @@ class _Figures(Collector):
                 yield _gauge(name, [], [((node,), float(value))])
             elif name in ("phi", "network", "bytes"):
                 label = "peer" if name == "phi" else "kind"
-                rows = [((node, key), float(each)) for key, each in value.items()]
+                rows: list[tuple[tuple[str, ...], float]] = [
+                    ((node, key), float(each)) for key, each in value.items()
+                ]
                 yield _gauge(name, [label], rows)
 
 

@@ -18,7 +18,7 @@ from typing import Any, Protocol, TextIO
 import msgspec
 
 from holdfast.edge.hub import Hub
-from holdfast.edge.layout import ROOT, Layout, Query
+from holdfast.edge.layout import ROOT, Child, Intermediate, Layout, Query
 from holdfast.edge.runner import Clock, Runner, _plain, logger
 from holdfast.edge.security import read_credentials
 from holdfast.errors import InvalidArgumentError, StoreCorruptError
@@ -104,7 +104,7 @@ class _Planned:
         group = self.group_of(node)
         if group is not None:
             return group
-        tables = {**layout.children, **layout.intermediates}
+        tables: dict[str, Child | Intermediate] = {**layout.children, **layout.intermediates}
         if node not in tables:
             logger.warning("%s: registers, and the file does not name it", node)
             return None
