@@ -100,3 +100,11 @@ def test_all_errors_are_told_at_once(tmp_path: Path) -> None:
     with pytest.raises(TopologyError) as failure:
         Layout.read(write(tmp_path, text))
     assert len(failure.value.problems) == 2
+
+
+def test_the_file_of_the_documentation_is_right(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "edge.md").read_text()
+    first = page.split("```toml\n")[1].split("```")[0]
+    layout = Layout.read(write(tmp_path, first))
+    assert list(layout.children) == ["c1", "c2", "c3"]
+    assert [query.id for query in layout.asked()] == ["load"]

@@ -136,6 +136,19 @@ def run(
 
 
 @edge.command()
+def dismiss(
+    file: File, sensor: Annotated[str, typer.Argument(help="A sensor that is gone.")]
+) -> None:
+    """Have no window wait any longer for a sensor that will not come back."""
+    from holdfast.edge.client import Client
+    from holdfast.edge.layout import Layout
+
+    with Client(Layout.read(file)) as client:
+        client.ask("root", "dismiss", {"sensor": sensor})
+    print(f"{sensor}: nobody waits for it")
+
+
+@edge.command()
 def demo() -> None:
     """6 sensors, 8 children, a root: kill three children, and see that the result is exact."""
     import signal
