@@ -18,6 +18,7 @@ import typer
 from rich.console import Console
 
 from holdfast import __version__
+from holdfast.edge.command import edge
 from holdfast.errors import HoldfastError, InvalidArgumentError
 
 __all__ = ["ExitCode", "app", "main"]
@@ -39,6 +40,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
+app.add_typer(edge)
 
 
 def _print_version(wanted: bool) -> None:

@@ -55,7 +55,7 @@ BROKEN: list[tuple[tuple[Any, ...], str, str]] = [
     (
         (*STREAM, "source", "kafka"),
         "[streams.readings] source",
-        "'kafka' is no source; give one of files, rate, sensors, mqtt, push",
+        "'kafka' is no source; give one of files, rate, sensors, mqtt, edge, push",
     ),
     ((*STREAM, "source", "pusj"), "[streams.readings] source", "did you mean 'push'?"),
     ((*STREAM, "source", GONE), "[streams.readings] source", "is missing"),

@@ -72,7 +72,7 @@ def test_a_byte_order_mark_and_windows_lines_do_no_harm(tmp_path: Path) -> None:
         (("streams", "readings", "adress", "a"), "[streams.readings] adress: there is no such field"
          " (did you mean 'address'?)"),
         (("streams", "readings", "path", "a"), "[streams.readings] path: is not for source = 'push'"
-         " but for files; leave it out"),
+         " but for files, edge; leave it out"),
         (("stages", "clean", "replica", []), "[stages.clean] replica: there is no such field"
          " (did you mean 'replicas'?)"),
         (("stages", "means", "replicas", 1, "port", 5), "[stages.means] replicas #2 port: there"),

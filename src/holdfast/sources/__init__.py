@@ -1,4 +1,5 @@
-"""What brings rows into streams: files, Spark's rate source, simulated sensors, MQTT.
+"""What brings rows into streams: files, Spark's rate source, simulated sensors, MQTT,
+the root of an edge.
 
 `open_source` makes the driver of one; it brings rows to a `holdfast.parties.source.SourceParty`.
 """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from holdfast.parties.driver import Driver
 from holdfast.sources.columns import arrow_schema
 from holdfast.sources.inlets import Bringer, Inlet, Party
-from holdfast.topology import Files, Mqtt, Push, Rate, Sensors, Topology
+from holdfast.topology import Edge, Files, Mqtt, Push, Rate, Sensors, Topology
 
 __all__ = ["open_source"]
 
@@ -47,6 +47,11 @@ def _bringer(topology: Topology, name: str) -> Bringer:
             return MqttBringer(
                 name, f"holdfast-{topology.name}-{name}", source, arrow_schema(stream)
             )
+        case Edge():
+            from holdfast.sources.edge import EdgeBringer
+
+            memory = topology.state_folder / name / "root.memory"
+            return EdgeBringer(topology.path(source.path), arrow_schema(stream), memory)
         case Push():
             return _Nothing()
 

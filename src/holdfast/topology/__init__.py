@@ -27,7 +27,7 @@ from holdfast.topology.stages import (
     Where,
     Window,
 )
-from holdfast.topology.streams import Files, Mqtt, Push, Rate, Sensors, Source, Stream
+from holdfast.topology.streams import Edge, Files, Mqtt, Push, Rate, Sensors, Source, Stream
 from holdfast.topology.topology import Topology
 
 __all__ = [
@@ -39,6 +39,7 @@ __all__ = [
     "Column",
     "Console",
     "Delta",
+    "Edge",
     "Files",
     "Function",
     "Join",

@@ -24,7 +24,7 @@ from holdfast.topology.sound import Sound
 if TYPE_CHECKING:
     from holdfast.topology.topology import Topology
 
-__all__ = ["find_problems"]
+__all__ = ["check_fields", "find_problems"]
 
 MOST_FOUND: Final = 1_000
 """After so many it is no topology, and looking for more takes long."""
@@ -33,11 +33,12 @@ MOST_FOUND: Final = 1_000
 def find_problems(topology: Topology) -> list[Problem]:
     """All of them, in reason. A rule about several fields is asked where each is right alone."""
     sound = Sound.of(topology)
-    found = chain(_check_fields(topology, "", ""), check_rules(sound), check_flow(sound))
+    found = chain(check_fields(topology), check_rules(sound), check_flow(sound))
     return list(islice(found, MOST_FOUND))
 
 
-def _check_fields(table: Any, place: str, prefix: str) -> Iterator[Problem]:
+def check_fields(table: Any, place: str = "", prefix: str = "") -> Iterator[Problem]:
+    """What is wrong with single fields of a table and of those within it."""
     for name, setting in settings_of(type(table)).items():
         value = getattr(table, name)
         faulty = False
@@ -48,9 +49,9 @@ def _check_fields(table: Any, place: str, prefix: str) -> Iterator[Problem]:
             continue
         match setting.kind.shape:
             case One():
-                yield from _check_fields(value, name, "")
+                yield from check_fields(value, name, "")
             case Inline():
-                yield from _check_fields(value, place, prefix)
+                yield from check_fields(value, place, prefix)
             case ByName(kind):
                 yield from _check_named(value, name, kind)
             case InList(kind):
@@ -69,7 +70,7 @@ def _check_named(tables: Mapping[Any, Any], place: str, kind: type) -> Iterator[
                 remedy = fault.remedy or "give a text"
                 yield Problem(inner, "", f"{fault.message}; {remedy}")
         if isinstance(table, kind):
-            yield from _check_fields(table, inner, "")
+            yield from check_fields(table, inner, "")
         else:
             yield Problem(inner, "", _no_table(table, kind))
 
@@ -77,7 +78,7 @@ def _check_named(tables: Mapping[Any, Any], place: str, kind: type) -> Iterator[
 def _check_listed(tables: tuple[Any, ...], place: str, field: str, kind: type) -> Iterator[Problem]:
     for number, table in enumerate(tables, 1):
         if isinstance(table, kind):
-            yield from _check_fields(table, place, f"{field} #{number} ")
+            yield from check_fields(table, place, f"{field} #{number} ")
         else:
             yield Problem(place, f"{field} #{number}", _no_table(table, kind))
 
@@ -89,7 +90,7 @@ def _check_steps(
     for number, table in enumerate(tables, 1):
         if type(table) in nested or type(table) in steps.flat.values():
             prefix = f"{field} #{number} {nested.get(type(table), '')}"
-            yield from _check_fields(table, place, prefix)
+            yield from check_fields(table, place, prefix)
         else:
             yield Problem(place, f"{field} #{number}", _no_step(table, steps))
 

@@ -26,7 +26,7 @@ from holdfast.topology.kinds import (
 from holdfast.topology.settings import Setting, optional, setting, table
 from holdfast.topology.spans import Span
 
-__all__ = ["SOURCES", "Files", "Mqtt", "Push", "Rate", "Sensors", "Source", "Stream"]
+__all__ = ["SOURCES", "Edge", "Files", "Mqtt", "Push", "Rate", "Sensors", "Source", "Stream"]
 
 Schema = Setting[Mapping[str, str] | Iterable[tuple[str, str]], tuple[Column, ...]]
 
@@ -116,13 +116,39 @@ class Mqtt:
     )
 
 
-Source = Push | Files | Rate | Sensors | Mqtt
+@table
+class Edge:
+    """Windows of an edge: the stream's process is its root. One row for each window, and key; with
+    `time = "end"` they have the time at which they end."""
+
+    schema: ClassVar = (
+        Column("query", "string"),
+        Column("start", "timestamp"),
+        Column("end", "timestamp"),
+        Column("key", "string"),
+        Column("value", "double"),
+        Column("answer", "string"),
+        Column("complete", "boolean"),
+        Column("missing", "bigint"),
+        Column("lost", "bigint"),
+        Column("replayed", "bigint"),
+        Column("late", "bigint"),
+        Column("failed", "string"),
+    )
+
+    path: Setting[str, str] = setting(
+        TEXT, "The file of the edge, relative to the topology.", example='"edge.toml"'
+    )
+
+
+Source = Push | Files | Rate | Sensors | Mqtt | Edge
 
 SOURCES: Final[Mapping[str, type[Source]]] = {
     "files": Files,
     "rate": Rate,
     "sensors": Sensors,
     "mqtt": Mqtt,
+    "edge": Edge,
     "push": Push,
 }
 

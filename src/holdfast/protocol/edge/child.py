@@ -124,6 +124,13 @@ class Child:
         times = (self.tenure.due(now), self.custody.due, self.outbox.due, cut)
         return min((time for time in times if time is not None), default=None)
 
+    def ended(self, node: str, now: int) -> list[Send]:
+        """The process of a peer is seen to be gone: its connection was closed, and its address
+        refuses new ones."""
+        if self.place is None:
+            return []
+        return self.tenure.ended(node, now) + self._settle(now)
+
     @property
     def owned(self) -> tuple[int, ...]:
         return () if self.place is None else tuple(sorted(self._own))

@@ -93,6 +93,11 @@ class Tenure:
             case _:
                 return self._do(self._succession.receive(sender, message, self.live, now))
 
+    def ended(self, node: str, now: int) -> list[Send]:
+        """Whoever carries messages has seen that a member's process is gone: nobody needs to wait
+        for beats that cannot come. Should that be wrong, the next beat brings it back."""
+        return self._start(node, now) if self.presence.members.ended(node) else []
+
     def offer(self, claims: Iterable[Claim]) -> None:
         """What others say who owns what."""
         news = [self.ownership.offer(claim) for claim in claims]

@@ -82,6 +82,13 @@ class Members:
         self._down[node] = self._lives[node]
         return True
 
+    def ended(self, node: str) -> bool:
+        """Its process is seen to be gone, not only not heard; whether that is news."""
+        if not self.is_live(node):
+            return False
+        self._down[node] = self._lives[node]
+        return True
+
     def suspects(self, now: int) -> list[str]:
         """Those whom the detector suspects since now; each is named once."""
         found = [node for node in sorted(self._mesh.suspects(now)) if self.is_live(node)]

@@ -1,0 +1,1 @@
+"""What an edge of real processes on this machine does: rates, latency under failure, traffic."""

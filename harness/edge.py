@@ -1,0 +1,105 @@
+"""An edge of real processes that is broken on purpose, for tests, benchmarks and campaigns."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+from holdfast.edge.client import Client
+from holdfast.edge.errors import SilentError
+from holdfast.edge.fleet import Fleet
+from holdfast.edge.layout import Layout
+from holdfast.edge.plant import Expected, write_plant
+
+__all__ = ["EdgeTrial"]
+
+
+class EdgeTrial:
+    """All nodes of a plant. A context manager: started and ready inside, all ended after it."""
+
+    def __init__(
+        self, folder: Path, *, options: Mapping[str, Sequence[str]] | None = None, **plant: Any
+    ) -> None:
+        self.file = write_plant(folder, **plant)
+        self.layout = Layout.read(self.file)
+        self.fleet = Fleet(self.layout, self.file, folder / "logs", options or {})
+        self.client = Client(self.layout)
+        self._output = self.layout.path(self.layout.root.output or "")
+
+    def __enter__(self) -> Self:
+        try:
+            self.fleet.start_all()
+            self.wait(lambda: len(self.windows()) > 0, 40.0)
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self.fleet.close()
+        self.client.close()
+
+    def wait(self, until: Callable[[], Any], seconds: float = 30.0) -> Any:
+        """Until something is so; fails early if a process has ended that should not."""
+        deadline = time.monotonic() + seconds
+        while not (found := until()):
+            self.fleet.check()
+            assert time.monotonic() < deadline, f"not within {seconds} s; {self.tell()}"
+            time.sleep(0.01)
+        return found
+
+    def tell(self) -> str:
+        """How the nodes are, for a failure's message."""
+        said = {}
+        for name in self.fleet.processes:
+            if name not in self.layout.sensors:
+                try:
+                    said[name] = self.status(name)
+                except SilentError:
+                    said[name] = {"silent": True}
+        return json.dumps(said)[:4_000]
+
+    def status(self, node: str) -> dict[str, Any]:
+        found: dict[str, Any] = self.client.ask(node, "status", patience=2.0)
+        return found
+
+    def windows(self) -> list[dict[str, Any]]:
+        """All that the root has put out so far."""
+        if not self._output.exists():
+            return []
+        whole = self._output.read_text().rpartition("\n")[0]
+        return [json.loads(line) for line in whole.splitlines()]
+
+    def through(self, query: str | None = None) -> int:
+        """The end of the last window."""
+        ends = [each["end"] for each in self.windows() if query in (None, each["query"])]
+        return max(ends, default=0)
+
+    def wait_for_window(self, end: int, seconds: float = 30.0) -> None:
+        """Until all queries have a window that ends then, or later."""
+        queries = list(self.layout.queries)
+        self.wait(lambda: all(self.through(query) >= end for query in queries), seconds)
+
+    def sleep_to(self, moment: int) -> None:
+        """To a time in microseconds since 1970."""
+        while (left := moment / 1e6 - time.time()) > 0:
+            time.sleep(min(left, 0.05))
+
+    def reports(self) -> list[dict[str, Any]]:
+        return [json.loads(self.fleet.report(name).read_text()) for name in self.layout.sensors]
+
+    def expected(self) -> Expected:
+        return Expected(self.layout, self.reports())
+
+    def check(self) -> list[dict[str, Any]]:
+        """That all windows are right; they are returned."""
+        windows = self.windows()
+        wrong = self.expected().differences(windows)
+        assert not wrong, "; ".join(wrong[:5])
+        return windows

@@ -1,0 +1,496 @@
+"""All connections of one process, in one thread: it listens, calls, sends and receives.
+
+Whoever runs it calls `poll` again and again. A connection carries messages both ways, whoever
+called; a node that is to be reached is called for ever, with pauses that grow to a bound. What
+cannot be sent is dropped and counted: the protocol takes any message for lost and sends it again.
+
+Nothing here grows without bound: input is read no faster than it is dealt with, output queues have
+a limit, and callers that have not shown who they are have few connections, small frames and little
+time.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import selectors
+import socket
+import ssl
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Final
+
+from holdfast.edge.errors import FrameError, StrangerError
+from holdfast.edge.frames import LARGEST_FRAME, Carried, Frames, decode, encode, frame
+from holdfast.edge.handshake import NONCE, Called, Caller
+from holdfast.edge.security import Credentials, check_reach
+from holdfast.errors import InvalidArgumentError
+from holdfast.topology.addresses import Address, parse_address
+
+__all__ = ["Connection", "Hub"]
+
+QUEUE: Final = 4 << 20
+"""Bytes that wait for one node; more is dropped."""
+EARLY_QUEUE: Final = 64 << 10
+"""The same while it is being called."""
+PIECE: Final = 256 << 10
+"""Bytes read of one connection before others have their turn."""
+PAUSES: Final = (0.05, 0.1, 0.2, 0.4, 0.8, 1.0)
+"""Seconds until a node is called again, by how often that failed in a row."""
+PATIENCE: Final = 5.0
+"""Seconds for both sides to show who they are."""
+SILENCE: Final = 15_000
+"""Milliseconds that the other side may take nothing."""
+PROBE: Final = 0.02
+"""Seconds to see whether an address refuses a call; longer, and nothing is known."""
+MOST_STRANGERS: Final = 64
+PIECES_AT_ONCE: Final = 32
+
+logger = logging.getLogger(__name__)
+
+
+def _set_options(sock: socket.socket) -> None:
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    # A machine that is gone without a word, or takes nothing, is called anew some day.
+    with suppress(AttributeError, OSError):
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, SILENCE)
+
+
+class Connection:
+    """One TCP connection, from the first byte on."""
+
+    def __init__(self, sock: socket.socket, peer: str | None, handshake: Called | Caller) -> None:
+        self.sock = sock
+        self.peer = peer
+        """Who is there; None until a caller has proven it."""
+        self.handshake: Called | Caller | None = handshake
+        self.is_caller = isinstance(handshake, Caller)
+        self.connecting = self.is_caller
+        self.securing = isinstance(sock, ssl.SSLSocket)
+        self.since = time.monotonic()
+        self.frames = Frames()
+        self.waiting: deque[memoryview] = deque()
+        self.size = 0
+        """Bytes that wait."""
+        self.events = 0
+        """What the selector looks for."""
+
+    @property
+    def is_open(self) -> bool:
+        return self.handshake is None
+
+
+class Hub:
+    """`receive` gets every message with the name of its sender, proven by the key."""
+
+    def __init__(
+        self,
+        name: str,
+        credentials: Credentials,
+        receive: Callable[[str, Carried], None],
+        *,
+        address: str | None = None,
+        addresses: Mapping[str, str] | None = None,
+        watched: Mapping[str, str] | None = None,
+        ended: Callable[[str], None] | None = None,
+        queue: int = QUEUE,
+    ) -> None:
+        """`address`: where to listen, if at all; `addresses`: of those that may be called. When one
+        of the `watched` hangs up and its address refuses a call, `ended` is told."""
+        self.name = name
+        self.counts: Counter[str] = Counter()
+        self.bytes_by_kind: Counter[str] = Counter()
+        """That were sent, by the kind of message."""
+        self._credentials = credentials
+        self._receive = receive
+        self._queue = queue
+        self._addresses = {other: parse_address(each) for other, each in (addresses or {}).items()}
+        self._watched = {other: parse_address(each) for other, each in (watched or {}).items()}
+        self._ended = ended
+        self._open: dict[str, list[Connection]] = {}
+        """By node; the newest last, and used."""
+        self._calls: dict[str, Connection] = {}
+        """Those under way."""
+        self._kept: set[str] = set()
+        self._failures: Counter[str] = Counter()
+        self._next_call: dict[str, float] = {}
+        self._strangers: set[Connection] = set()
+        self._selector = selectors.DefaultSelector()
+        self._piece = bytearray(PIECE)
+        self._server: socket.socket | None = None
+        if address is not None:
+            self._listen(parse_address(address))
+
+    def _listen(self, address: Address) -> None:
+        check_reach(address.host, self._credentials)
+        family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+        server = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            server.bind(tuple(address))
+            server.listen(128)
+        except OSError as error:
+            server.close()
+            raise InvalidArgumentError(
+                f"{self.name}: cannot listen at {address.host}:{address.port} ({error.strerror}); "
+                "end what listens there, or give it another address"
+            ) from error
+        server.setblocking(False)
+        self._server = server
+        self._selector.register(server, selectors.EVENT_READ, None)
+
+    # Sending
+
+    def learn(self, addresses: Mapping[str, str]) -> None:
+        """Where nodes are that the file does not name; what the file says stands."""
+        for node, address in addresses.items():
+            if address and node != self.name and node not in self._addresses:
+                self._addresses[node] = parse_address(address)
+
+    def keep(self, *nodes: str) -> None:
+        """Call these until they answer, and again whenever they have hung up."""
+        self._kept.update(node for node in nodes if node != self.name)
+
+    def is_open(self, node: str) -> bool:
+        return bool(self._open.get(node))
+
+    def backlog(self, node: str) -> int:
+        """Bytes that wait to be sent to it."""
+        there = self._open.get(node)
+        return there[-1].size if there else 0
+
+    def send(self, to: str, message: Carried) -> bool:
+        """Whether it is on its way."""
+        connection = self._connection(to)
+        if connection is None:
+            self.counts["dropped"] += 1
+            return False
+        data = encode(message)
+        if connection.size + len(data) > (self._queue if connection.is_open else EARLY_QUEUE):
+            self.counts["dropped"] += 1
+            return False
+        self._put(connection, data)
+        self.counts["sent"] += 1
+        self.bytes_by_kind[type(message).__name__] += len(data)
+        return True
+
+    def _connection(self, to: str) -> Connection | None:
+        there = self._open.get(to)
+        if there:
+            return there[-1]
+        if to not in self._calls:
+            self._call(to)
+        return self._calls.get(to)
+
+    def _put(self, connection: Connection, data: bytes) -> None:
+        empty = not connection.waiting
+        connection.waiting.append(memoryview(data))
+        connection.size += len(data)
+        # Only what follows the handshake waits for it to end.
+        if connection.is_open and empty:
+            self._write(connection)
+
+    # Calling
+
+    def _call(self, node: str) -> None:
+        address = self._addresses.get(node)
+        if address is None or node == self.name:
+            return
+        if time.monotonic() < self._next_call.get(node, 0.0):
+            return
+        check_reach(address.host, self._credentials)
+        nonce = os.urandom(NONCE)
+        handshake = Caller(self.name, node, self._credentials.key, nonce)
+        try:
+            family, kind, proto, _, end = socket.getaddrinfo(
+                address.host, address.port, type=socket.SOCK_STREAM
+            )[0]
+            sock = socket.socket(family, kind, proto)
+            sock.setblocking(False)
+            _set_options(sock)
+            with suppress(BlockingIOError):
+                sock.connect(end)
+        except OSError:
+            self._failed(node)
+            return
+        connection = Connection(sock, node, handshake)
+        self._calls[node] = connection
+        self._look_for(connection, selectors.EVENT_READ | selectors.EVENT_WRITE)
+
+    def _failed(self, node: str) -> None:
+        self._calls.pop(node, None)
+        self._failures[node] += 1
+        pause = PAUSES[min(self._failures[node], len(PAUSES)) - 1]
+        self._next_call[node] = time.monotonic() + pause
+
+    def _connected(self, connection: Connection) -> None:
+        """TCP says so, for good or bad."""
+        error = connection.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        if error:
+            self._close(connection, None)
+            return
+        connection.connecting = False
+        context = self._credentials.client
+        if context is not None:
+            assert connection.peer is not None
+            self._selector.unregister(connection.sock)
+            connection.events = 0
+            connection.sock = context.wrap_socket(
+                connection.sock,
+                server_hostname=self._addresses[connection.peer].host,
+                do_handshake_on_connect=False,
+            )
+            connection.securing = True
+        self._look_for(connection, selectors.EVENT_READ)
+        if connection.securing:
+            self._secure(connection)
+
+    def _accept(self) -> None:
+        assert self._server is not None
+        while True:
+            try:
+                sock, _ = self._server.accept()
+            except OSError:
+                return
+            if len(self._strangers) >= MOST_STRANGERS:
+                self.counts["refused"] += 1
+                sock.close()
+                continue
+            sock.setblocking(False)
+            _set_options(sock)
+            context = self._credentials.server
+            if context is not None:
+                sock = context.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
+            handshake = Called(self.name, self._credentials.key, os.urandom(NONCE))
+            connection = Connection(sock, None, handshake)
+            self._strangers.add(connection)
+            self._look_for(connection, selectors.EVENT_READ)
+            if connection.securing:
+                self._secure(connection)
+            else:
+                self._say(connection, handshake.opening())
+
+    def _secure(self, connection: Connection) -> None:
+        """One step of TLS."""
+        assert isinstance(connection.sock, ssl.SSLSocket)
+        try:
+            connection.sock.do_handshake()
+        except ssl.SSLWantReadError:
+            self._look_for(connection, selectors.EVENT_READ)
+            return
+        except ssl.SSLWantWriteError:
+            self._look_for(connection, selectors.EVENT_WRITE)
+            return
+        except OSError as error:
+            self._close(connection, f"TLS: {error}")
+            return
+        connection.securing = False
+        self._look_for(connection, selectors.EVENT_READ)
+        if isinstance(connection.handshake, Called):
+            self._say(connection, connection.handshake.opening())
+
+    def _say(self, connection: Connection, data: bytes) -> None:
+        """A word of the handshake goes before everything that waits."""
+        try:
+            sent = connection.sock.send(frame(data))
+        except OSError as error:
+            self._close(connection, str(error))
+            return
+        if sent < len(data) + 4:
+            # A few hundred bytes into an empty buffer: whoever does not take them is no node.
+            self._close(connection, "the first word was not taken")
+
+    def _greet(self, connection: Connection, data: bytes) -> None:
+        handshake = connection.handshake
+        assert handshake is not None
+        answer = handshake.receive(data)
+        if answer is not None:
+            self._say(connection, answer)
+        if connection.sock.fileno() < 0:
+            return
+        if isinstance(handshake, Called):
+            connection.peer = handshake.peer
+            self._strangers.discard(connection)
+        elif not handshake.done:
+            return
+        assert connection.peer is not None
+        connection.handshake = None
+        connection.frames.limit = LARGEST_FRAME
+        if connection.is_caller:
+            self._calls.pop(connection.peer, None)
+        self._failures.pop(connection.peer, None)
+        self._next_call.pop(connection.peer, None)
+        self._open.setdefault(connection.peer, []).append(connection)
+        if connection.waiting:
+            self._write(connection)
+
+    # The selector
+
+    def _look_for(self, connection: Connection, events: int) -> None:
+        if connection.events == events:
+            return
+        if connection.events == 0:
+            self._selector.register(connection.sock, events, connection)
+        else:
+            self._selector.modify(connection.sock, events, connection)
+        connection.events = events
+
+    def poll(self, timeout: float) -> None:
+        """Deal with what is there; wait up to `timeout` seconds for something to be."""
+        for node in self._kept:
+            if node not in self._open and node not in self._calls:
+                self._call(node)
+        for key, mask in self._selector.select(max(timeout, 0.0)):
+            connection = key.data
+            if connection is None:
+                self._accept()
+            elif connection.connecting:
+                self._connected(connection)
+            elif connection.securing:
+                self._secure(connection)
+            else:
+                if mask & selectors.EVENT_WRITE:
+                    self._write(connection)
+                if mask & selectors.EVENT_READ and connection.sock.fileno() >= 0:
+                    self._read(connection)
+        self._end_slow_ones()
+
+    def _end_slow_ones(self) -> None:
+        latest = time.monotonic() - PATIENCE
+        slow = [each for each in (*self._strangers, *self._calls.values()) if each.since < latest]
+        for connection in slow:
+            self._close(connection, "has not shown who it is in time")
+
+    def _read(self, connection: Connection) -> None:
+        try:
+            while True:
+                try:
+                    count = connection.sock.recv_into(self._piece)
+                except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
+                    return
+                if not count:
+                    self._close(connection, None)
+                    return
+                self.counts["bytes_in"] += count
+                connection.frames.feed(memoryview(self._piece)[:count])
+                self._take_frames(connection)
+                # What TLS has decoded already wakes no selector.
+                sock = connection.sock
+                if not (isinstance(sock, ssl.SSLSocket) and sock.fileno() >= 0 and sock.pending()):
+                    return
+        except OSError as error:
+            self._close(connection, str(error))
+        except StrangerError as error:
+            self.counts["refused"] += 1
+            self._close(connection, str(error))
+        except FrameError as error:
+            self.counts["malformed"] += 1
+            self._close(connection, str(error))
+
+    def _take_frames(self, connection: Connection) -> None:
+        while connection.sock.fileno() >= 0:
+            data = connection.frames.next()
+            if data is None:
+                return
+            if connection.handshake is not None:
+                self._greet(connection, data)
+            else:
+                assert connection.peer is not None
+                self.counts["received"] += 1
+                self._receive(connection.peer, decode(data))
+
+    def _write(self, connection: Connection) -> None:
+        if not connection.is_open:
+            return
+        waiting, sock = connection.waiting, connection.sock
+        try:
+            while waiting:
+                if isinstance(sock, ssl.SSLSocket):
+                    sent = sock.send(waiting[0])
+                else:
+                    pieces = [waiting[at] for at in range(min(len(waiting), PIECES_AT_ONCE))]
+                    sent = sock.sendmsg(pieces)
+                self.counts["bytes_out"] += sent
+                connection.size -= sent
+                while sent and waiting:
+                    first = waiting[0]
+                    if sent < len(first):
+                        waiting[0] = first[sent:]
+                        break
+                    sent -= len(first)
+                    waiting.popleft()
+        except (BlockingIOError, ssl.SSLWantWriteError, ssl.SSLWantReadError):
+            pass
+        except OSError as error:
+            self._close(connection, str(error))
+            return
+        wanted = selectors.EVENT_READ | (selectors.EVENT_WRITE if waiting else 0)
+        self._look_for(connection, wanted)
+
+    def _close(self, connection: Connection, why: str | None) -> None:
+        if why is not None:
+            logger.info("%s: connection with %s ends: %s", self.name, connection.peer, why)
+        if connection.events:
+            self._selector.unregister(connection.sock)
+            connection.events = 0
+        connection.sock.close()
+        self._strangers.discard(connection)
+        peer = connection.peer
+        if peer is None:
+            return
+        if self._calls.get(peer) is connection:
+            self._failed(peer)
+        there = self._open.get(peer, [])
+        if connection in there:
+            there.remove(connection)
+            if not there:
+                del self._open[peer]
+                self._probe(peer)
+
+    def _probe(self, node: str) -> None:
+        """It has hung up: see whether it is still there. A process that was killed hangs up at once
+        and refuses calls; one that was cut off, or whose machine is gone, does neither."""
+        address = self._watched.get(node)
+        if address is None or self._ended is None:
+            return
+        family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+        with socket.socket(family, socket.SOCK_STREAM) as sock:
+            sock.settimeout(PROBE)
+            try:
+                sock.connect(tuple(address))
+            except ConnectionRefusedError:
+                logger.info("%s: %s has ended", self.name, node)
+                self._ended(node)
+            except OSError:
+                pass
+
+    def drop(self, node: str) -> None:
+        """Hang up on a node: what waits for it is of no use any more."""
+        for connection in list(self._open.get(node, [])):
+            self._close(connection, None)
+
+    @property
+    def peers(self) -> list[str]:
+        """Who is connected."""
+        return sorted(self._open)
+
+    def flush(self, seconds: float) -> None:
+        """Let what waits go out, for a while."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline and any(
+            each.size for there in self._open.values() for each in there
+        ):
+            self.poll(0.01)
+
+    def close(self) -> None:
+        for connection in (
+            *self._strangers,
+            *self._calls.values(),
+            *(each for there in self._open.values() for each in there),
+        ):
+            connection.sock.close()
+        if self._server is not None:
+            self._server.close()
+        self._selector.close()

@@ -1,0 +1,117 @@
+"""Events that a sensor reads as lines: CSV with a line of names, or one JSON object each.
+
+Fields are `value`, and if wanted `time`, in seconds since 1970 or ISO 8601, and `key`. A line that
+is neither is counted and left out.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from collections.abc import Callable
+from datetime import UTC, datetime
+from queue import Empty, Queue
+from threading import Thread
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.errors import InvalidArgumentError
+
+__all__ = ["Batch", "LineReader", "Lines"]
+
+PIECE: Final = 1 << 16
+MOST_PIECES: Final = 16
+"""That wait; then whoever writes them waits."""
+
+
+class Batch(NamedTuple):
+    times: NDArray[np.int64]
+    values: NDArray[np.float64]
+    keys: list[Any] | None
+
+
+class Lines:
+    """Turns text into events. `now` stamps those without a time."""
+
+    def __init__(self, kind: str, now: Callable[[], int]) -> None:
+        self.bad = 0
+        self._kind = kind
+        self._now = now
+        self._names: list[str] | None = None
+        self._rest = b""
+
+    def feed(self, data: bytes) -> Batch:
+        """The events of the lines that are whole now; empty data ends the last one."""
+        whole = self._rest + data
+        if data:
+            whole, _, self._rest = whole.rpartition(b"\n")
+        else:
+            self._rest = b""
+        rows = [self._read(line) for line in whole.decode("utf-8", "replace").splitlines() if line]
+        events = [row for row in rows if row is not None]
+        keys = [key for _, _, key in events]
+        return Batch(
+            np.array([time for time, _, _ in events], np.int64),
+            np.array([value for _, value, _ in events], np.float64),
+            keys if any(key is not None for key in keys) else None,
+        )
+
+    def _read(self, line: str) -> tuple[int, float, Any] | None:
+        try:
+            if self._kind == "jsonl":
+                row = json.loads(line)
+            else:
+                cells = next(csv.reader([line]))
+                if self._names is None:
+                    self._names = [cell.strip() for cell in cells]
+                    if "value" not in self._names:
+                        raise InvalidArgumentError(
+                            "input: the first line of CSV names no column 'value'; give one"
+                        )
+                    return None
+                row = dict(zip(self._names, cells, strict=True))
+            time = row.get("time")
+            stamp = self._now() if time in (None, "") else _microseconds(time)
+            return stamp, float(row["value"]), row.get("key")
+        except InvalidArgumentError:
+            raise
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
+            self.bad += 1
+            return None
+
+
+def _microseconds(time: Any) -> int:
+    try:
+        return round(float(time) * 1e6)
+    except ValueError:
+        found = datetime.fromisoformat(time)
+        return int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1e6)
+
+
+class LineReader:
+    """Reads a file descriptor in a thread of its own, no further ahead than it is asked for."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._pieces: Queue[bytes] = Queue(MOST_PIECES)
+        self.ended = False
+        self._descriptor = descriptor
+        Thread(target=self._read, name="holdfast lines", daemon=True).start()
+
+    def _read(self) -> None:
+        while True:
+            data = os.read(self._descriptor, PIECE)
+            self._pieces.put(data)
+            if not data:
+                return
+
+    def next(self) -> bytes | None:
+        """What has come, None for nothing; empty, once, at the end."""
+        try:
+            data = self._pieces.get_nowait()
+        except Empty:
+            return None
+        self.ended = not data
+        return data

@@ -1,0 +1,186 @@
+"""What `holdfast edge child|intermediate|root FILE NAME` do: one node in this process."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from holdfast.edge.hub import Hub
+from holdfast.edge.layout import ROOT, Layout
+from holdfast.edge.rooting import LineKeeper, RootNode
+from holdfast.edge.runner import Clock, Runner, asked_to_end, logger
+from holdfast.edge.security import read_credentials
+from holdfast.protocol.edge.child import Child, ChildOptions
+from holdfast.protocol.edge.intermediate import Intermediate, IntermediateOptions
+from holdfast.protocol.edge.presence import BeatOptions
+
+__all__ = ["run_child", "run_intermediate", "run_root"]
+
+
+def _beats(layout: Layout) -> BeatOptions:
+    period = int(layout.heartbeat)
+    return BeatOptions(
+        period if layout.detection else None,
+        layout.threshold,
+        int(layout.pause),
+        max(1, period // 4),
+    )
+
+
+def _addresses(
+    layout: Layout, name: str, peers: tuple[str, ...], routes: Mapping[str, str] | None
+) -> dict[str, str]:
+    """Whom a node calls: the root, those above it, and of its peers those of larger names. The
+    others call it."""
+    known = {**layout.addresses(), **(routes or {})}
+    called = [ROOT, *layout.intermediates, *(peer for peer in peers if peer > name)]
+    return {other: known[other] for other in called if other != name}
+
+
+def run_child(
+    layout: Layout,
+    name: str,
+    *,
+    routes: Mapping[str, str] | None = None,
+    metrics: int | None = None,
+) -> None:
+    """Returns when it is asked to end."""
+    settings = layout.children[name]
+    clock = Clock()
+    now = clock()
+    options = ChildOptions(
+        beat=_beats(layout),
+        sync=int(layout.sync) if layout.detection else None,
+    )
+    machine = Child(name, ROOT, options, life=now, address=settings.address, now=now)
+
+    def status() -> dict[str, Any]:
+        return {**runner.figures(), "role": "child", **_child_figures(machine, clock())}
+
+    runner = Runner(name, machine, clock, {"status": lambda _: status()})
+    peers = layout.groups()[settings.group]
+
+    def ended(peer: str) -> None:
+        runner.carry(machine.ended(peer, clock()))
+
+    _run(layout, name, settings.address, runner, peers, routes, metrics, status, ended)
+
+
+def _child_figures(machine: Child, now: int) -> dict[str, Any]:
+    if machine.place is None:
+        return {"ready": False}
+    presence = machine.tenure.presence
+    slots = list(machine.slots)
+    own = set(machine.owned)
+    return {
+        "ready": True,
+        "group": machine.place.group,
+        "owned": list(machine.owned),
+        "takeovers": machine.tenure.takeovers,
+        "reinstatements": machine.tenure.reinstatements,
+        "down": list(machine.tenure.down),
+        "phi": {peer: round(phi, 2) for peer, phi in presence.phi(now).items()},
+        "events": sum(slot.offset for slot in slots if slot.partition in own),
+        "replayed": sum(slot.replayed for slot in slots if slot.partition in own),
+        "lost": sum(slot.lost for slot in slots if slot.partition in own),
+        "panes": machine.slots.panes,
+        "waiting": len(machine.outbox),
+    }
+
+
+def run_intermediate(
+    layout: Layout,
+    name: str,
+    *,
+    routes: Mapping[str, str] | None = None,
+    metrics: int | None = None,
+) -> None:
+    """Returns when it is asked to end."""
+    settings = layout.intermediates[name]
+    clock = Clock()
+    now = clock()
+    machine = Intermediate(
+        name,
+        ROOT,
+        IntermediateOptions(beat=_beats(layout)),
+        life=now,
+        address=settings.address,
+        now=now,
+    )
+
+    def status() -> dict[str, Any]:
+        found = {**runner.figures(), "role": "intermediate", "ready": machine.place is not None}
+        if machine.place is not None:
+            found["down"] = list(machine.presence.members.down)
+            found["waiting"] = len(machine.outbox)
+        return found
+
+    runner = Runner(name, machine, clock, {"status": lambda _: status()})
+    peers = tuple(
+        other
+        for other, each in layout.intermediates.items()
+        if (each.group, each.layer) == (settings.group, settings.layer)
+    )
+    _run(layout, name, settings.address, runner, peers, routes, metrics, status)
+
+
+def _run(
+    layout: Layout,
+    name: str,
+    address: str,
+    runner: Runner,
+    peers: tuple[str, ...],
+    routes: Mapping[str, str] | None,
+    metrics: int | None,
+    status: Any,
+    ended: Callable[[str], None] | None = None,
+) -> None:
+    addresses = _addresses(layout, name, peers, routes)
+    known = {**layout.addresses(), **(routes or {})}
+    with ExitStack() as stack:
+        runner.hub = hub = Hub(
+            name,
+            read_credentials(layout.security, layout.home),
+            runner.received,
+            address=address,
+            addresses=addresses,
+            watched={peer: known[peer] for peer in peers if peer != name},
+            ended=ended,
+        )
+        stack.callback(hub.close)
+        hub.keep(*addresses)
+        ending = stack.enter_context(asked_to_end())
+        if metrics is not None:
+            from holdfast.edge.metrics import serve_node_metrics
+
+            stack.enter_context(serve_node_metrics(status, metrics))
+        logger.info("%s: listens at %s", name, address)
+        while not ending():
+            runner.turn()
+        logger.info("%s: ends", name)
+
+
+def run_root(layout: Layout, *, metrics: int | None = None) -> None:
+    """Returns when it is asked to end. With `output` windows go there, and a root that is started
+    again goes on from there; otherwise they are printed."""
+    with ExitStack() as stack:
+        memory = None
+        path = None
+        if layout.root.output is not None:
+            path = layout.path(layout.root.output)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            memory = Path(f"{path}.memory")
+        node = RootNode(layout, LineKeeper(path, None if path else sys.stdout), memory)
+        stack.callback(node.close)
+        ending = stack.enter_context(asked_to_end())
+        if metrics is not None:
+            from holdfast.edge.metrics import serve_node_metrics
+
+            stack.enter_context(serve_node_metrics(node.status, metrics))
+        logger.info("root: listens at %s", layout.root.address)
+        while not ending():
+            node.step()
+        logger.info("root: ends")

@@ -1,0 +1,278 @@
+"""What `holdfast edge sensor FILE NAME` does: events from somewhere into the sensor's machine.
+
+A child that does not keep up slows its sensors: no event is taken in while much waits to be sent to
+an owner, or while the machine has no room for it.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final, Literal, Protocol, cast
+
+import numpy as np
+
+from holdfast.edge.hub import Hub
+from holdfast.edge.layout import Layout
+from holdfast.edge.layout import Sensor as Settings
+from holdfast.edge.lines import Batch, LineReader, Lines
+from holdfast.edge.runner import Clock, Runner, asked_to_end, logger, memory
+from holdfast.edge.security import read_credentials
+from holdfast.edge.simulated import Simulated
+from holdfast.protocol.edge.sensor import Sensor, SensorOptions
+
+__all__ = ["run_sensor"]
+
+AT_ONCE: Final = 32_768
+"""Most events taken in together."""
+HIGH_WATER: Final = 1 << 20
+"""Bytes waiting for one owner above which no more events are taken in."""
+REPORT: Final = 200_000
+"""Microseconds between two reports."""
+LINGER: Final = 30.0
+"""Seconds that a sensor without more events stays, for those who may ask for them again."""
+
+
+class Feed(Protocol):
+    """Where events come from."""
+
+    def next(self, now: int, most: int) -> Batch | None:
+        """The next ones that are due, without going on to those after them."""
+
+    def took(self, count: int) -> None:
+        """So many of them are dealt with."""
+
+    @property
+    def ended(self) -> bool: ...
+
+    def facts(self) -> dict[str, Any]: ...
+
+
+class SimulatedFeed:
+    def __init__(self, simulated: Simulated, events: int | None) -> None:
+        self._simulated = simulated
+        self._events = events
+        self._number = 0
+
+    def next(self, now: int, most: int) -> Batch | None:
+        due = self._simulated.before(now)
+        if self._events is not None:
+            due = min(due, self._events)
+        stop = min(due, self._number + most)
+        if stop <= self._number:
+            return None
+        return Batch(*self._simulated.events(self._number, stop))
+
+    def took(self, count: int) -> None:
+        self._number += count
+
+    @property
+    def ended(self) -> bool:
+        return self._events is not None and self._number >= self._events
+
+    def facts(self) -> dict[str, Any]:
+        simulated = self._simulated
+        return {
+            "start": simulated.start,
+            "emitted": self._number,
+            "newest": simulated.time(self._number - 1) if self._number else 0,
+        }
+
+
+class LineFeed:
+    def __init__(self, kind: str, clock: Callable[[], int]) -> None:
+        self._reader = LineReader(sys.stdin.fileno())
+        self._lines = Lines(kind, clock)
+        self._waiting: Batch | None = None
+        self._emitted = 0
+        self._over = False
+
+    def next(self, now: int, most: int) -> Batch | None:
+        if self._waiting is None and not self._over:
+            data = self._reader.next()
+            if data is None:
+                return None
+            self._over = not data
+            found = self._lines.feed(data)
+            self._waiting = found if len(found.times) else None
+        batch = self._waiting
+        if batch is None:
+            return None
+        return Batch(
+            batch.times[:most],
+            batch.values[:most],
+            None if batch.keys is None else batch.keys[:most],
+        )
+
+    def took(self, count: int) -> None:
+        batch = self._waiting
+        assert batch is not None
+        self._emitted += count
+        rest = Batch(
+            batch.times[count:],
+            batch.values[count:],
+            None if batch.keys is None else batch.keys[count:],
+        )
+        self._waiting = rest if len(rest.times) else None
+
+    @property
+    def ended(self) -> bool:
+        return self._over and self._waiting is None
+
+    def facts(self) -> dict[str, Any]:
+        return {"emitted": self._emitted, "bad_lines": self._lines.bad}
+
+
+def run_sensor(
+    layout: Layout,
+    name: str,
+    *,
+    report: Path | None = None,
+    routes: Mapping[str, str] | None = None,
+) -> None:
+    """Returns when it is asked to end, or has no more events and all of them are safe."""
+    settings = layout.sensors[name] if name in layout.sensors else Settings()
+    clock = Clock()
+    children = layout.groups()[settings.group]
+    addresses = {**layout.addresses(), **(routes or {})}
+    machine = Sensor(
+        name, children, _options(layout), np.random.default_rng([settings.seed, clock()])
+    )
+    runner = Runner(name, machine, clock)
+    hub = Hub(
+        name,
+        read_credentials(layout.security, layout.home),
+        runner.received,
+        addresses={child: addresses[child] for child in children},
+    )
+    runner.hub = hub
+    hub.keep(*children)
+    with asked_to_end() as ending:
+        while not all(hub.is_open(child) for child in children[:1]) and not ending():
+            hub.poll(0.05)
+        now = clock()
+        runner.carry(machine.join(now, now))
+        while not machine.is_member and not ending():
+            runner.turn()
+        logger.info("%s: takes part from %d on", name, machine.start)
+        sensing = _Sensing(layout, name, settings, machine, runner, report)
+        while not ending() and not sensing.done:
+            sensing.step()
+        sensing.report(clock())
+        hub.flush(1.0)
+    hub.close()
+
+
+def _options(layout: Layout) -> SensorOptions:
+    return SensorOptions(
+        partitioner=layout.routing,
+        capacity=layout.buffer,
+        on_full=cast(Literal["wait", "drop"], layout.on_full),
+        pulse=min(100_000, int(layout.frame) * 2),
+    )
+
+
+class _Sensing:
+    """The loop of a sensor that takes part."""
+
+    def __init__(
+        self,
+        layout: Layout,
+        name: str,
+        settings: Settings,
+        machine: Sensor,
+        runner: Runner,
+        report: Path | None,
+    ) -> None:
+        self._machine = machine
+        self._runner = runner
+        self._name = name
+        self._path = report
+        self._tick = int(layout.frame)
+        self._reported = 0
+        self._paused = 0
+        """How often no event was taken in, for others were behind."""
+        now = runner.clock()
+        start = max(machine.start, now)
+        self._is_live = settings.input == "simulated"
+        self._feed: Feed = (
+            SimulatedFeed(
+                Simulated(name, start, settings.rate, settings.seed, settings.keys),
+                settings.events,
+            )
+            if self._is_live
+            else LineFeed(settings.input, runner.clock)
+        )
+        self._next = start
+        self._ended: int | None = None
+
+    @property
+    def done(self) -> bool:
+        """Whether there are no more events, and nobody will ask for the last ones again."""
+        if self._ended is None:
+            return False
+        waited = self._runner.clock() - self._ended
+        return (not self._machine.buffered and waited > 2_000_000) or waited > LINGER * 1e6
+
+    def step(self) -> None:
+        runner = self._runner
+        now = runner.clock()
+        if now >= self._next:
+            self._bring(now)
+            if self._next <= now:
+                self._next = now + self._tick - now % self._tick
+            if now >= self._reported + REPORT:
+                self.report(now)
+        runner.turn(max(0.0, min(0.2, (self._next - runner.clock()) / 1e6)))
+
+    def _bring(self, now: int) -> None:
+        if self._is_held_up():
+            self._paused += 1
+            self._next = now + 2_000
+            return
+        batch = self._feed.next(now, AT_ONCE)
+        if batch is not None:
+            count, sends = self._machine.emit(batch.times, batch.values, batch.keys, now)
+            self._feed.took(count)
+            self._runner.carry(sends)
+            if count < len(batch.times):
+                self._paused += 1
+                self._next = now + 2_000
+            elif count == AT_ONCE:
+                # There is more already.
+                self._next = now + 1
+            return
+        if self._feed.ended and self._ended is None:
+            self._ended = now
+        if self._is_live or self._ended is not None:
+            # Nothing is due: no event before now will come.
+            self._runner.carry(self._machine.advance(now, now))
+
+    def _is_held_up(self) -> bool:
+        hub = self._runner.hub
+        return any(hub.backlog(owner) > HIGH_WATER for owner in set(self._machine.owners.values()))
+
+    def report(self, now: int) -> None:
+        self._reported = now
+        if self._path is None:
+            return
+        machine = self._machine
+        facts = {
+            "sensor": self._name,
+            "at": now,
+            **self._feed.facts(),
+            "taken": machine.taken,
+            "late": machine.late,
+            "rejected": machine.rejected,
+            "buffered": machine.buffered,
+            "paused": self._paused,
+            "ended": self._ended is not None,
+            "owners": {str(partition): node for partition, node in machine.owners.items()},
+            "memory": memory(),
+            **{f"net_{key}": count for key, count in self._runner.hub.counts.items()},
+        }
+        temporary = self._path.with_suffix(".new")
+        temporary.write_text(json.dumps(facts))
+        temporary.replace(self._path)

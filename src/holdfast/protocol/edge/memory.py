@@ -1,0 +1,104 @@
+"""What a root must remember to go on after a restart, as plain data.
+
+Whoever runs a root writes this down, with the windows that came out, before the answers to what it
+was told are sent: a pane that was acknowledged is then never asked for again, and one that was not
+is sent once more. States of panes that are not complete are not part of it, for their senders keep
+them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from holdfast.protocol.edge.formation import Group
+from holdfast.protocol.edge.messages import PanePartial, Query, Roster
+from holdfast.protocol.edge.queries import Paned
+from holdfast.protocol.edge.root import Root
+from holdfast.protocol.edge.windows import Windows
+from holdfast.protocol.groups import Claim
+
+__all__ = ["GroupMemory", "RootMemory", "WindowsMemory", "recall", "remember"]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMemory:
+    name: str
+    members: tuple[str, ...]
+    layers: tuple[tuple[str, ...], ...]
+    home: tuple[Claim, ...]
+    claims: tuple[Claim, ...]
+    roster: Roster
+    freed: Mapping[str, int]
+    joins: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WindowsMemory:
+    begin: int | None
+    next: int | None
+    panes: Mapping[int, Mapping[str, PanePartial]]
+    told: tuple[int, int, int]
+    totals: Mapping[str, tuple[int, int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class RootMemory:
+    queries: tuple[Query, ...] = ()
+    groups: tuple[GroupMemory, ...] = ()
+    windows: Mapping[str, WindowsMemory] = field(default_factory=dict)
+    adopting: tuple[str, ...] = ()
+    addresses: Mapping[str, str] = field(default_factory=dict)
+
+
+def remember(root: Root) -> RootMemory:
+    """What there is to be remembered now."""
+    return RootMemory(
+        tuple(root.queries.values()),
+        tuple(
+            GroupMemory(
+                group.name,
+                group.members,
+                tuple(group.layers),
+                group.home,
+                group.ownership.claims,
+                group.roster,
+                dict(group.freed),
+                tuple(group._joins),
+            )
+            for group in root.groups.values()
+        ),
+        {
+            query: WindowsMemory(
+                windows.begin, windows._next, windows._panes, windows._told, windows._totals
+            )
+            for query, windows in root._windows.items()
+        },
+        tuple(root._adoptions),
+        dict(root.formation.addresses),
+    )
+
+
+def recall(root: Root, memory: RootMemory, now: int) -> None:
+    """Let a root that has just been made go on from there. Queries that it has been given already
+    and that are not in the memory are new."""
+    for saved in memory.groups:
+        group = Group(saved.name, saved.members, list(saved.layers), saved.home, saved.roster)
+        for claim in saved.claims:
+            group.ownership.offer(claim)
+        group.freed = dict(saved.freed)
+        group._joins = list(saved.joins)
+        root.formation.groups[saved.name] = group
+    root.formation.addresses.update(memory.addresses)
+    for query in memory.queries:
+        if query.id in memory.adopting:
+            # It is handed out anew: what is answered twice is the same.
+            root.queries.pop(query.id, None)
+            root.register_query(query, now)
+        root.queries[query.id] = query
+        kept = memory.windows[query.id]
+        windows = root._windows[query.id] = Windows(Paned(query), kept.begin)
+        windows._next = kept.next
+        windows._panes = {pane: dict(states) for pane, states in kept.panes.items()}
+        windows._told = kept.told
+        windows._totals = dict(kept.totals)

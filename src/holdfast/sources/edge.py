@@ -1,0 +1,81 @@
+"""The root of an edge as a source: its windows are the rows.
+
+This is where the `merge` gate of a topology stands: what children send are states, no rows, so they
+are merged here and what goes on to Spark are finished windows. A pane is acknowledged to the
+children only when the windows it completes are in the stream's log; what a restart finds in neither
+is sent again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from holdfast.edge.layout import Layout
+from holdfast.edge.rooting import RootNode
+from holdfast.sources.inlets import Inlet
+
+__all__ = ["EdgeBringer"]
+
+TURN = 0.1
+"""Seconds between two looks at whether to stop."""
+
+
+class EdgeBringer:
+    """The place is the start of the last window of each query. `memory`: the root's own."""
+
+    def __init__(self, file: Path, schema: pa.Schema, memory: Path) -> None:
+        self._layout = Layout.read(file)
+        self._schema = schema
+        self._memory = memory
+
+    def bring(self, inlet: Inlet) -> None:
+        root = RootNode(self._layout, _InletKeeper(inlet, self._schema), self._memory)
+        try:
+            while not inlet.stopping.is_set():
+                root.step(TURN)
+        finally:
+            root.close()
+
+
+class _InletKeeper:
+    def __init__(self, inlet: Inlet, schema: pa.Schema) -> None:
+        self._inlet = inlet
+        self._schema = schema
+        self._last: dict[str, int] = dict((inlet.place or {}).get("last", {}))
+
+    def last(self) -> Mapping[str, int]:
+        return self._last
+
+    def keep(self, windows: list[dict[str, Any]]) -> None:
+        rows = [row for window in windows for row in _rows(window)]
+        for window in windows:
+            self._last[window["query"]] = window["start"]
+        self._inlet.take(
+            pa.Table.from_pylist(rows, schema=self._schema), {"last": dict(self._last)}
+        )
+
+
+def _rows(window: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """One, or one for each key."""
+    answer = window["answer"]
+    answers = answer if isinstance(answer, dict) else {None: answer}
+    for key, each in answers.items():
+        yield {
+            "query": window["query"],
+            "start": window["start"],
+            "end": window["end"],
+            "key": None if key is None else str(key),
+            "value": float(each) if isinstance(each, int | float) else None,
+            "answer": None if each is None else json.dumps(each),
+            "complete": window["complete"],
+            "missing": window["missing"],
+            "lost": window["lost"],
+            "replayed": window["replayed"],
+            "late": window["late"],
+            "failed": ",".join(window["failed"]),
+        }
