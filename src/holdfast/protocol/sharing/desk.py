@@ -1,0 +1,273 @@
+"""Where the tuples of a replica lie: what each word of a packet means for its tables.
+
+The replica hands it what its neighbours said, and carries away what it has to say. It asks
+membership who is there, and changes nothing there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from holdfast.protocol.sharing.ids import TupleId
+from holdfast.protocol.sharing.marks import Marks
+from holdfast.protocol.sharing.membership import Membership
+from holdfast.protocol.sharing.messages import (
+    Confirm,
+    Deliver,
+    Item,
+    Missing,
+    Packet,
+    Purge,
+    Purged,
+    Record,
+    Recorded,
+    Request,
+    Send,
+    Snapshot,
+)
+from holdfast.protocol.sharing.post import Post
+from holdfast.protocol.sharing.recovery import Recovery
+from holdfast.protocol.sharing.routing import Routing
+from holdfast.protocol.sharing.rules import Guarantee, Rules
+from holdfast.protocol.sharing.tables import Holder, SharedTable, Standing
+from holdfast.protocol.sharing.work import Output, Phase, Watch, Work
+
+__all__ = ["Desk", "Process"]
+
+Process = Callable[[Any], Sequence[Any]]
+"""What comes of a tuple's value. Always the same, of this tuple alone: the state of an operator is
+not kept here (the edge replicates partial aggregates)."""
+
+
+class Desk:
+    """`lost`: tuples that more failures at once than the rules are for have cost."""
+
+    def __init__(
+        self, members: Membership, process: Process, rules: Rules, routing: Routing, watch: Watch
+    ) -> None:
+        self.lost = 0
+        self.table = SharedTable(remembers=rules.guarantee is Guarantee.EXACTLY_ONCE)
+        self._members = members
+        self._rules = rules
+        self._process = process
+        self._routing = routing
+        self._plan = members.plan
+        self._above = self._plan.above(members.operator)
+        self._below = self._plan.below(members.operator)
+        self._post = Post(members.life_of)
+        self.work = Work(
+            rules,
+            self.table,
+            self._post,
+            process=self._outputs,
+            here=lambda: Holder(members.me, members.life),
+            colleagues=members.colleagues,
+            sitter=lambda operator, seat: members.books[operator].sitter(seat),
+            watch=watch,
+        )
+        self._recovery = Recovery(members.me, members.own, self.table, self._post)
+        self._marks = Marks(self._plan, members.operator, members.books, self.table)
+        self._told: dict[str, int] = {}
+        self._is_cold = False
+        self._doubtful: dict[str, int] = {}
+        """Up to which tuples of a source nobody knows what became of them."""
+
+    @property
+    def is_busy(self) -> bool:
+        return self.work.load > 0 or bool(self._recovery.wanted)
+
+    @property
+    def has_post(self) -> bool:
+        return not self._post.is_empty
+
+    # What is said.
+
+    def open(self, sender: str, packet: Packet, now: int) -> None:
+        if packet.marks:
+            self._marks.take(sender, packet.marks)
+            if self._is_cold:
+                for origin, _ in packet.marks:
+                    if origin not in self._doubtful and self.table.mark(origin):
+                        self._doubtful[origin] = self.table.mark(origin)
+        for item in packet.items:
+            # A guest only listens.
+            if self._members.is_active or isinstance(item, Record | Purge):
+                self.take(sender, item, now)
+
+    def take(self, sender: str, item: Item, now: int) -> None:
+        match item:
+            case Deliver():
+                self._deliver(item, now)
+            case Record():
+                self._record(sender, item.ids)
+            case Recorded():
+                for each in item.ids:
+                    if not self.work.answered(sender, each, Phase.RECORDING, now):
+                        # It was said so long ago that it is done.
+                        self._post.note(sender, Purge, each)
+            case Purge():
+                self._purge(sender, item.ids)
+            case Purged():
+                for each in item.ids:
+                    self.work.answered(sender, each, Phase.PURGING, now)
+            case Confirm():
+                for each in item.ids:
+                    self.work.confirmed(each, item.level, now)
+            case Request():
+                for each in item.ids:
+                    self._look_up(sender, each)
+            case Missing():
+                self._give_up(sender, item.ids, now)
+
+    def _deliver(self, item: Deliver, now: int) -> None:
+        tuple_id = item.id
+        if self._rules.guarantee is Guarantee.AT_MOST_ONCE:
+            for each in self._outputs(tuple_id, item.value):
+                to = self._members.books[each.operator].sitter(each.seat)
+                self._post.deliver(to, each.id, each.value, self._members.me)
+            return
+        if tuple_id in self.work.entries:
+            self.work.ask_again(tuple_id, item.origin)
+            return
+        match self.table.standing(tuple_id):
+            case Standing.DONE:
+                if tuple_id.number <= self._doubtful.get(tuple_id.origin, 0):
+                    self.lost += 1
+                self._post.confirm(item.origin, tuple_id, self._rules.hops)
+            case Standing.PENDING:
+                who = self._recovery.answers_for(tuple_id)
+                if who != self._members.me:
+                    self._post.deliver(who, tuple_id, item.value, item.origin)
+                    return
+                self._recovery.drop(tuple_id)
+                self.work.accept(tuple_id, item.value, [item.origin], now)
+            case Standing.UNKNOWN if self._has_room(tuple_id):
+                self.work.accept(tuple_id, item.value, [item.origin], now)
+
+    def _has_room(self, tuple_id: TupleId) -> bool:
+        """Tuples far ahead of the oldest in hand wait above: that bounds the tables."""
+        if self.work.load >= self._rules.capacity:
+            return False
+        if not self.table.remembers:
+            return True
+        return tuple_id.number <= self.table.passed(tuple_id.origin) + self._rules.capacity
+
+    def _outputs(self, tuple_id: TupleId, value: Any) -> list[Output]:
+        values = self._process(value)
+        ids = tuple_id.derived(len(values) * len(self._below))
+        outputs = []
+        for at, operator in enumerate(self._below):
+            seats = len(self._plan.replicas(operator))
+            for each, given in zip(ids[at * len(values) :], values, strict=False):
+                outputs.append(Output(each, given, operator, self._routing(each, given, seats)))
+        return outputs
+
+    def _record(self, sender: str, ids: Sequence[TupleId]) -> None:
+        life = self._members.own.life(sender)
+        for each in ids:
+            if each not in self.work.entries and life is not None:
+                self.table.record(each, Holder(sender, life))
+                self._recovery.drop(each)
+            self._post.note(sender, Recorded, each)
+
+    def _purge(self, sender: str, ids: Sequence[TupleId]) -> None:
+        for each in ids:
+            if each not in self.work.entries or self.table.remembers:
+                self.table.purge(each)
+            self._recovery.drop(each)
+            self._post.note(sender, Purged, each)
+            self._tell_mark(each.origin)
+
+    def _tell_mark(self, origin: str) -> None:
+        """Those below wait for the word of all of us, also of those who have nothing to send."""
+        passed = self.table.passed(origin)
+        if self.table.remembers and passed >= self._told.get(origin, 0) + self._rules.capacity // 4:
+            self._told[origin] = passed
+            for name in self._members.live(self._below):
+                self._post.remind(name)
+
+    def _look_up(self, sender: str, tuple_id: TupleId) -> None:
+        """One below asks for a tuple. If what it comes of is in hand it will come by itself."""
+        kept = self.work.kept.get(tuple_id)
+        if kept is not None:
+            self._post.deliver(sender, tuple_id, kept.value, self._members.me)
+        elif not self.table.is_open(tuple_id):
+            self._post.note(sender, Missing, tuple_id)
+
+    def _give_up(self, sender: str, ids: Sequence[TupleId], now: int) -> None:
+        above = self._members.live(self._above)
+        for each in ids:
+            if self._recovery.missing(sender, each, above):
+                self._recovery.drop(each)
+                self.lost += 1
+                self.work.give_up(each, now)
+
+    # Who is there.
+
+    def look(self, now: int) -> None:
+        """Somebody has been taken over from, or is back."""
+        self._marks.look()
+        self.work.look(now)
+        self._recovery.look(self.work.entries)
+        self._recovery.ask(self._members.live(self._above), self._rules.retry, now)
+
+    def repeat(self, now: int) -> None:
+        """Say again what was not answered in time."""
+        self.work.look(now)
+        self.work.repeat(now)
+        self._recovery.ask(self._members.live(self._above), self._rules.retry, now)
+
+    def remind(self) -> None:
+        """Say the marks again, and ask for records that have been pending for long."""
+        if self.table.remembers:
+            for name in self._members.live(self._below):
+                self._post.remind(name)
+        for tuple_id, holder in self.table.pending.items():
+            if holder.replica != self._members.me and self._members.own.is_live(*holder):
+                self._post.note(holder.replica, Recorded, tuple_id)
+
+    def snapshot(self, life: int) -> Snapshot:
+        """All that one who comes back in this life has to know."""
+        members = self._members
+        return Snapshot(
+            life,
+            tuple(members.view(operator) for operator in members.books),
+            tuple((origin, self.table.mark(origin)) for origin in self.table.origins),
+            tuple((each, *holder) for each, holder in self.table.pending.items()),
+            tuple(self.table.done),
+        )
+
+    def merge(self, snapshot: Snapshot) -> None:
+        """What a colleague knows. Marks last: what is pending up to them is not done."""
+        for tuple_id in snapshot.purged:
+            self.table.purge(tuple_id)
+        for tuple_id, replica, life in snapshot.pending:
+            if tuple_id not in self.work.entries:
+                self.table.record(tuple_id, Holder(replica, life))
+        for origin, mark in snapshot.marks:
+            self.table.raise_mark(origin, mark)
+
+    def come_back(self, *, is_alone: bool, now: int) -> None:
+        """I hold my seat again: what I still have in hand, and nobody else has, begins anew."""
+        self._is_cold = is_alone
+        self.work.begin_again(self._is_mine, now)
+        self.look(now)
+
+    def _is_mine(self, tuple_id: TupleId) -> bool:
+        match self.table.standing(tuple_id):
+            case Standing.PENDING:
+                return self._recovery.answers_for(tuple_id) == self._members.me
+            case Standing.DONE:
+                return False
+        return True
+
+    def clear_post(self) -> None:
+        self._post.drop()
+
+    def flush(self) -> list[Send]:
+        members = self._members
+        marks = {}
+        if self.table.remembers and members.is_active:
+            marks = {origin: self.table.passed(origin) for origin in self.table.origins}
+        return self._post.flush(members.claim, marks, members.live(self._below))
