@@ -28,6 +28,7 @@ class Book:
         self.replicas = tuple(replicas)
         self._home = {name: seat for seat, name in enumerate(self.replicas)}
         self._claims = [Claim(0, name, 0) for name in self.replicas]
+        self._live: tuple[str, ...] | None = None
 
     @property
     def claims(self) -> tuple[Claim, ...]:
@@ -37,14 +38,16 @@ class Book:
     @property
     def live(self) -> tuple[str, ...]:
         """Those who hold their own seat."""
-        return tuple(name for name in self.replicas if self.life(name) is not None)
+        if self._live is None:
+            self._live = tuple(name for name in self.replicas if self.life(name) is not None)
+        return self._live
 
     def learn(self, claims: Iterable[Claim]) -> bool:
         """Whether any of them is news and stands."""
         news = False
         for seat, claim in enumerate(claims):
             if claim > self._claims[seat]:
-                self._claims[seat] = claim
+                self._set(seat, claim)
                 news = True
         return news
 
@@ -53,7 +56,7 @@ class Book:
         seat = self._home[claim.replica]
         if claim <= self._claims[seat]:
             return False
-        self._claims[seat] = claim
+        self._set(seat, claim)
         return True
 
     def home(self, name: str) -> Claim:
@@ -84,7 +87,11 @@ class Book:
     def take(self, name: str, life: int, seats: Iterable[int]) -> None:
         """Claim these seats in the next epoch."""
         for seat in seats:
-            self._claims[seat] = Claim(self._claims[seat].epoch + 1, name, life)
+            self._set(seat, Claim(self._claims[seat].epoch + 1, name, life))
+
+    def _set(self, seat: int, claim: Claim) -> None:
+        self._claims[seat] = claim
+        self._live = None
 
     def seats_of(self, name: str) -> tuple[int, ...]:
         """The seats it was the last to claim."""

@@ -41,12 +41,14 @@ not kept here (the edge replicates partial aggregates)."""
 
 
 class Desk:
-    """`lost`: tuples that more failures at once than the rules are for have cost."""
+    """`lost`: tuples that two failures in a row on their way have cost. `doubtful`: those of which
+    nobody knows any more whether they went on before."""
 
     def __init__(
         self, members: Membership, process: Process, rules: Rules, routing: Routing, watch: Watch
     ) -> None:
         self.lost = 0
+        self.doubtful = 0
         self.table = SharedTable(remembers=rules.guarantee is Guarantee.EXACTLY_ONCE)
         self._members = members
         self._rules = rules
@@ -70,8 +72,8 @@ class Desk:
         self._marks = Marks(self._plan, members.operator, members.books, self.table)
         self._told: dict[str, int] = {}
         self._is_cold = False
-        self._doubtful: dict[str, int] = {}
-        """Up to which tuples of a source nobody knows what became of them."""
+        self._unknown: dict[str, int] = {}
+        """Up to which tuples of a source nobody here knows what became of them."""
 
     @property
     def is_busy(self) -> bool:
@@ -88,8 +90,8 @@ class Desk:
             self._marks.take(sender, packet.marks)
             if self._is_cold:
                 for origin, _ in packet.marks:
-                    if origin not in self._doubtful and self.table.mark(origin):
-                        self._doubtful[origin] = self.table.mark(origin)
+                    if origin not in self._unknown and self.table.mark(origin):
+                        self._unknown[origin] = self.table.mark(origin)
         for item in packet.items:
             # A guest only listens.
             if self._members.is_active or isinstance(item, Record | Purge):
@@ -104,8 +106,7 @@ class Desk:
             case Recorded():
                 for each in item.ids:
                     if not self.work.answered(sender, each, Phase.RECORDING, now):
-                        # It was said so long ago that it is done.
-                        self._post.note(sender, Purge, each)
+                        self._remind_done(sender, each)
             case Purge():
                 self._purge(sender, item.ids)
             case Purged():
@@ -120,6 +121,13 @@ class Desk:
             case Missing():
                 self._give_up(sender, item.ids, now)
 
+    def _remind_done(self, sender: str, tuple_id: TupleId) -> None:
+        """A colleague has a record of what I do not have in hand: is it done?"""
+        standing = self.table.standing(tuple_id)
+        is_forgotten = standing is Standing.UNKNOWN and not self.table.remembers
+        if standing is Standing.DONE or is_forgotten:
+            self._post.note(sender, Purge, tuple_id)
+
     def _deliver(self, item: Deliver, now: int) -> None:
         tuple_id = item.id
         if self._rules.guarantee is Guarantee.AT_MOST_ONCE:
@@ -132,8 +140,8 @@ class Desk:
             return
         match self.table.standing(tuple_id):
             case Standing.DONE:
-                if tuple_id.number <= self._doubtful.get(tuple_id.origin, 0):
-                    self.lost += 1
+                if tuple_id.number <= self._unknown.get(tuple_id.origin, 0):
+                    self.doubtful += 1
                 self._post.confirm(item.origin, tuple_id, self._rules.hops)
             case Standing.PENDING:
                 who = self._recovery.answers_for(tuple_id)
@@ -149,9 +157,7 @@ class Desk:
         """Tuples far ahead of the oldest in hand wait above: that bounds the tables."""
         if self.work.load >= self._rules.capacity:
             return False
-        if not self.table.remembers:
-            return True
-        return tuple_id.number <= self.table.passed(tuple_id.origin) + self._rules.capacity
+        return not self.table.is_far(tuple_id, self._rules.capacity)
 
     def _outputs(self, tuple_id: TupleId, value: Any) -> list[Output]:
         values = self._process(value)
@@ -166,6 +172,8 @@ class Desk:
     def _record(self, sender: str, ids: Sequence[TupleId]) -> None:
         life = self._members.own.life(sender)
         for each in ids:
+            if self.table.is_far(each, 2 * self._rules.capacity):
+                continue
             if each not in self.work.entries and life is not None:
                 self.table.record(each, Holder(sender, life))
                 self._recovery.drop(each)
@@ -200,7 +208,11 @@ class Desk:
         for each in ids:
             if self._recovery.missing(sender, each, above):
                 self._recovery.drop(each)
-                self.lost += 1
+                if self._rules.hops == 1:
+                    self.lost += 1
+                else:
+                    # Those above forgot it because it was safe below; it may still be.
+                    self.doubtful += 1
                 self.work.give_up(each, now)
 
     # Who is there.
@@ -223,9 +235,10 @@ class Desk:
         if self.table.remembers:
             for name in self._members.live(self._below):
                 self._post.remind(name)
-        for tuple_id, holder in self.table.pending.items():
-            if holder.replica != self._members.me and self._members.own.is_live(*holder):
-                self._post.note(holder.replica, Recorded, tuple_id)
+        for tuple_id in self.table.pending:
+            who = self._recovery.answers_for(tuple_id)
+            if who != self._members.me:
+                self._post.note(who, Recorded, tuple_id)
 
     def snapshot(self, life: int) -> Snapshot:
         """All that one who comes back in this life has to know."""
@@ -238,13 +251,16 @@ class Desk:
             tuple(self.table.done),
         )
 
-    def merge(self, snapshot: Snapshot) -> None:
-        """What a colleague knows. Marks last: what is pending up to them is not done."""
+    def merge(self, snapshot: Snapshot, *, is_first: bool) -> None:
+        """What a colleague knows. Marks last: what is pending up to them is not done. What was
+        pending when I was fenced is settled without me, or they know of it."""
+        if is_first:
+            self.table.forget_pending()
+            self._recovery.wanted.clear()
         for tuple_id in snapshot.purged:
             self.table.purge(tuple_id)
         for tuple_id, replica, life in snapshot.pending:
-            if tuple_id not in self.work.entries:
-                self.table.record(tuple_id, Holder(replica, life))
+            self.table.record(tuple_id, Holder(replica, life))
         for origin, mark in snapshot.marks:
             self.table.raise_mark(origin, mark)
 

@@ -205,6 +205,8 @@ class Sink:
         return self._repeats.is_new(sender, packet.claim.life, packet.number)
 
     def _take(self, item: Deliver) -> None:
+        if self.table.is_far(item.id, 2 * self.rules.capacity):
+            return
         if self.table.standing(item.id) is Standing.UNKNOWN:
             self._taken.append((item.id, item.value))
             self.table.purge(item.id)

@@ -176,7 +176,6 @@ class Membership:
 
     def take_over(self, failed: str, now: int) -> None:
         """Claim all seats of one that is down: its own, and those it had taken over."""
-        self._guests.pop(failed, None)
         self._claim(self.own.seats_of(failed), now)
 
     def _claim(self, seats: tuple[int, ...], now: int) -> None:

@@ -159,7 +159,7 @@ class Replica:
             return
         for view in snapshot.views:
             self.members.learn(view)
-        self.desk.merge(snapshot)
+        self.desk.merge(snapshot, is_first=self.members.is_alone)
         self.members.met(sender, now)
         self._return(now)
 

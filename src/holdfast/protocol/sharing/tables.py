@@ -72,10 +72,10 @@ class SharedTable:
         self.remembers = remembers
         self.pending: dict[TupleId, Holder] = {}
         self._origins: dict[str, _Origin] = {}
+        self._done = 0
 
     def __len__(self) -> int:
-        done = sum(len(paths) for each in self._origins.values() for paths in each.done.values())
-        return len(self.pending) + done
+        return len(self.pending) + self._done
 
     @property
     def origins(self) -> tuple[str, ...]:
@@ -92,6 +92,10 @@ class SharedTable:
         is_done = tuple_id.path in known.done.get(tuple_id.number, ())
         return Standing.DONE if is_done else Standing.UNKNOWN
 
+    def is_far(self, tuple_id: TupleId, capacity: int) -> bool:
+        """Whether it is so far ahead of what is passed that to remember it would cost too much."""
+        return self.remembers and tuple_id.number > self.passed(tuple_id.origin) + capacity
+
     def record(self, tuple_id: TupleId, holder: Holder) -> None:
         """It is in hand there; what is done stays done."""
         if tuple_id not in self.pending:
@@ -105,7 +109,15 @@ class SharedTable:
         if self.pending.pop(tuple_id, None) is not None:
             known.remove(tuple_id.number)
         if self.remembers and tuple_id.number > known.mark:
-            known.done.setdefault(tuple_id.number, set()).add(tuple_id.path)
+            paths = known.done.setdefault(tuple_id.number, set())
+            self._done -= len(paths)
+            paths.add(tuple_id.path)
+            self._done += len(paths)
+
+    def forget_pending(self) -> None:
+        for tuple_id in self.pending:
+            self._origins[tuple_id.origin].remove(tuple_id.number)
+        self.pending.clear()
 
     def is_open(self, tuple_id: TupleId) -> bool:
         """Whether anything that came of the same tuple of the source is pending."""
@@ -117,12 +129,11 @@ class SharedTable:
         known = self._origin(origin)
         if mark <= known.mark:
             return
-        if mark - known.mark > len(known.done):
-            for number in [number for number in known.done if number <= mark]:
-                del known.done[number]
-        else:
-            for number in range(known.mark + 1, mark + 1):
-                known.done.pop(number, None)
+        # Whichever is shorter: a mark that leaps is no reason to count up to it.
+        numbers = range(known.mark + 1, mark + 1)
+        past = numbers if len(numbers) < len(known.done) else [n for n in known.done if n <= mark]
+        for number in past:
+            self._done -= len(known.done.pop(number, ()))
         known.mark = mark
 
     def mark(self, origin: str) -> int:

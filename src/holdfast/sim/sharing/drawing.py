@@ -31,7 +31,7 @@ def _rules(random: Random, guarantee: Guarantee, hops: int) -> Rules:
         hops=hops,
         capacity=random.choice([8, 32, 1024]),
         period=200_000,
-        missed=4,
+        missed=5,
         retry=100_000,
         nudge=800_000,
         patience=SECOND,
@@ -50,7 +50,7 @@ def draw_sharing(seed: int, guarantee: Guarantee | None = None) -> Scenario:
     faults = _draw_faults(random, plan, slots, hops)
     calm = slots * SLOT
     weather = Weather(
-        random.choice([0, 0.02, 0.15]), random.choice([0, 0.1]), random.choice([500, 20_000]), calm
+        random.choice([0, 0.02, 0.1]), random.choice([0, 0.1]), random.choice([500, 20_000]), calm
     )
     tuples = random.choice([20, 50])
     return Scenario(

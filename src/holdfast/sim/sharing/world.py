@@ -64,6 +64,7 @@ class SharingWorld:
         self.largest = 0
         """The most records a shared table has held."""
         self._lost = 0
+        self._doubtful = 0
         self._refused = 0
         self._step_kill = scenario.step_kill
         plan, rules = scenario.plan, scenario.rules
@@ -92,6 +93,11 @@ class SharingWorld:
     def lost(self) -> int:
         """What the replicas say is lost, the dead ones too."""
         return self._lost + sum(each.desk.lost for each in self.replicas)
+
+    @property
+    def doubtful(self) -> int:
+        """What they do not know of whether it went on."""
+        return self._doubtful + sum(each.desk.doubtful for each in self.replicas)
 
     @property
     def refused(self) -> int:
@@ -204,6 +210,7 @@ class SharingWorld:
             return
         self.deaths += 1
         self._lost += party.machine.desk.lost
+        self._doubtful += party.machine.desk.doubtful
         self._refused += party.machine.refused
         party.is_up = False
         party.queue = None
