@@ -49,7 +49,7 @@ class Desk:
     ) -> None:
         self.lost = 0
         self.doubtful = 0
-        self.table = SharedTable(remembers=rules.guarantee is Guarantee.EXACTLY_ONCE)
+        self.table = SharedTable()
         self._members = members
         self._rules = rules
         self._process = process
@@ -123,22 +123,21 @@ class Desk:
 
     def _remind_done(self, sender: str, tuple_id: TupleId) -> None:
         """A colleague has a record of what I do not have in hand: is it done?"""
-        standing = self.table.standing(tuple_id)
-        is_forgotten = standing is Standing.UNKNOWN and not self.table.remembers
-        if standing is Standing.DONE or is_forgotten:
+        if self.table.standing(tuple_id) is Standing.DONE:
             self._post.note(sender, Purge, tuple_id)
 
     def _deliver(self, item: Deliver, now: int) -> None:
         tuple_id = item.id
         if self._rules.guarantee is Guarantee.AT_MOST_ONCE:
-            for each in self._outputs(tuple_id, item.value):
-                to = self._members.books[each.operator].sitter(each.seat)
-                self._post.deliver(to, each.id, each.value, self._members.me)
+            self.work.pass_through(tuple_id, item.value)
             return
         if tuple_id in self.work.entries:
             self.work.ask_again(tuple_id, item.origin)
             return
         match self.table.standing(tuple_id):
+            case Standing.DONE if self._rules.guarantee is Guarantee.AT_LEAST_ONCE:
+                # It is done once more, and nobody needs to know.
+                self.work.accept(tuple_id, item.value, [item.origin], now)
             case Standing.DONE:
                 if tuple_id.number <= self._unknown.get(tuple_id.origin, 0):
                     self.doubtful += 1
@@ -181,8 +180,7 @@ class Desk:
 
     def _purge(self, sender: str, ids: Sequence[TupleId]) -> None:
         for each in ids:
-            if each not in self.work.entries or self.table.remembers:
-                self.table.purge(each)
+            self.table.purge(each)
             self._recovery.drop(each)
             self._post.note(sender, Purged, each)
             self._tell_mark(each.origin)
@@ -190,7 +188,7 @@ class Desk:
     def _tell_mark(self, origin: str) -> None:
         """Those below wait for the word of all of us, also of those who have nothing to send."""
         passed = self.table.passed(origin)
-        if self.table.remembers and passed >= self._told.get(origin, 0) + self._rules.capacity // 4:
+        if passed >= self._told.get(origin, 0) + self._rules.capacity // 4:
             self._told[origin] = passed
             for name in self._members.live(self._below):
                 self._post.remind(name)
@@ -232,9 +230,8 @@ class Desk:
 
     def remind(self) -> None:
         """Say the marks again, and ask for records that have been pending for long."""
-        if self.table.remembers:
-            for name in self._members.live(self._below):
-                self._post.remind(name)
+        for name in self._members.live(self._below):
+            self._post.remind(name)
         for tuple_id in self.table.pending:
             who = self._recovery.answers_for(tuple_id)
             if who != self._members.me:
@@ -284,6 +281,6 @@ class Desk:
     def flush(self) -> list[Send]:
         members = self._members
         marks = {}
-        if self.table.remembers and members.is_active:
+        if members.is_active:
             marks = {origin: self.table.passed(origin) for origin in self.table.origins}
         return self._post.flush(members.claim, marks, members.live(self._below))

@@ -156,8 +156,7 @@ class Source:
         self._post.deliver(to, kept.id, kept.value, self.me)
 
     def _flush(self) -> list[Send]:
-        is_marked = self.rules.guarantee is Guarantee.EXACTLY_ONCE
-        marks = {self.me: self.mark} if is_marked else {}
+        marks = {} if self.rules.guarantee is Guarantee.AT_MOST_ONCE else {self.me: self.mark}
         return self._post.flush(self._border.claim, marks, self._border.live(self._below))
 
 
@@ -167,7 +166,7 @@ class Sink:
     def __init__(self, me: str, plan: Plan, rules: Rules) -> None:
         self.me = me
         self.rules = rules
-        self.table = SharedTable(remembers=rules.guarantee is Guarantee.EXACTLY_ONCE)
+        self.table = SharedTable()
         self._border = _Border(me, plan)
         self._marks = Marks(plan, plan.of(me), self._border.books, self.table)
         self._post = Post(self._border.life_of)
@@ -205,10 +204,13 @@ class Sink:
         return self._repeats.is_new(sender, packet.claim.life, packet.number)
 
     def _take(self, item: Deliver) -> None:
-        if self.table.is_far(item.id, 2 * self.rules.capacity):
-            return
-        if self.table.standing(item.id) is Standing.UNKNOWN:
+        if self.rules.guarantee is Guarantee.EXACTLY_ONCE:
+            if self.table.is_far(item.id, 2 * self.rules.capacity):
+                return
+            if self.table.standing(item.id) is Standing.UNKNOWN:
+                self._taken.append((item.id, item.value))
+                self.table.purge(item.id)
+        else:
             self._taken.append((item.id, item.value))
-            self.table.purge(item.id)
         if self.rules.guarantee is not Guarantee.AT_MOST_ONCE:
             self._post.confirm(item.origin, item.id, self.rules.hops)

@@ -67,9 +67,7 @@ class _Origin:
 class SharedTable:
     """Records of an operator's tuples; the same at all colleagues, a little later."""
 
-    def __init__(self, *, remembers: bool = True) -> None:
-        """`remembers`: whether it keeps what is done, to know it when it comes again."""
-        self.remembers = remembers
+    def __init__(self) -> None:
         self.pending: dict[TupleId, Holder] = {}
         self._origins: dict[str, _Origin] = {}
         self._done = 0
@@ -85,7 +83,7 @@ class SharedTable:
         if tuple_id in self.pending:
             return Standing.PENDING
         known = self._origins.get(tuple_id.origin)
-        if known is None or not self.remembers:
+        if known is None:
             return Standing.UNKNOWN
         if tuple_id.number <= known.mark:
             return Standing.DONE
@@ -94,7 +92,7 @@ class SharedTable:
 
     def is_far(self, tuple_id: TupleId, capacity: int) -> bool:
         """Whether it is so far ahead of what is passed that to remember it would cost too much."""
-        return self.remembers and tuple_id.number > self.passed(tuple_id.origin) + capacity
+        return tuple_id.number > self.passed(tuple_id.origin) + capacity
 
     def record(self, tuple_id: TupleId, holder: Holder) -> None:
         """It is in hand there; what is done stays done."""
@@ -108,7 +106,7 @@ class SharedTable:
         known = self._origin(tuple_id.origin)
         if self.pending.pop(tuple_id, None) is not None:
             known.remove(tuple_id.number)
-        if self.remembers and tuple_id.number > known.mark:
+        if tuple_id.number > known.mark:
             paths = known.done.setdefault(tuple_id.number, set())
             self._done -= len(paths)
             paths.add(tuple_id.path)

@@ -111,6 +111,14 @@ class Work:
         self._watch(Step.RECORDED, tuple_id)
         self._go_on(entry, now)
 
+    def pass_through(self, tuple_id: TupleId, value: Any) -> None:
+        """At most once: no more than steps 1 and 5, and nothing is kept."""
+        self._watch(Step.RECEIVED, tuple_id)
+        for each in self._process(tuple_id, value):
+            to = self._sitter(each.operator, each.seat)
+            self._post.deliver(to, each.id, each.value, self._here().replica)
+        self._watch(Step.SENT_ON, tuple_id)
+
     def ask_again(self, tuple_id: TupleId, origin: str) -> None:
         """Its origin has sent it once more: say how far it is."""
         entry = self.entries[tuple_id]

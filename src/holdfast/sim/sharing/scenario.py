@@ -50,7 +50,7 @@ class Role(Enum):
     WORKER = "worker"
     COLLEAGUE = "colleague"
     PARTNER = "partner"
-    """Who sent the tuple, and from step 5 on who gets what came of it."""
+    """Who sent the tuple; if that is a source, one of those who get what comes of it."""
 
 
 class When(Enum):

@@ -67,6 +67,7 @@ class SharingWorld:
         self._doubtful = 0
         self._refused = 0
         self._step_kill = scenario.step_kill
+        self._speaker = ""
         plan, rules = scenario.plan, scenario.rules
         self.parties: dict[str, _Party] = {}
         self.sources: list[str] = []
@@ -140,6 +141,7 @@ class SharingWorld:
         if party.queue is not None:
             party.queue.append((sender, message))
             return
+        self._speaker = sender
         self._act(party, partial(party.machine.receive, sender, message, self.world.now))
 
     def _act(self, party: _Party, action: Any) -> None:
@@ -251,7 +253,7 @@ class SharingWorld:
             return
         self._step_kill = None
         if fault.role is not Role.WORKER:
-            victim = self._victim(name, fault.role, step, tuple_id)
+            victim = self._victim(name, fault.role)
             if victim is not None:
                 self.kill(victim, fault.back)
         elif fault.when is When.BEFORE:
@@ -259,16 +261,16 @@ class SharingWorld:
         else:
             self.parties[name].dies_after = fault.when
 
-    def _victim(self, name: str, role: Role, step: Step, tuple_id: TupleId) -> str | None:
+    def _victim(self, name: str, role: Role) -> str | None:
         replica = self.parties[name].machine
         assert isinstance(replica, Replica)
         if role is Role.COLLEAGUE:
             return min(replica.members.colleagues(self.world.now), default=None)
-        work = replica.desk.work
-        if step.value < Step.SENT_ON.value:
-            return min(work.entries[tuple_id].origins)
-        seats = [(each.operator, each.seat) for each in work.kept if each.parent == tuple_id]
-        return replica.members.books[seats[0][0]].sitter(seats[0][1]) if seats else None
+        plan = self.scenario.plan
+        above = plan.above(plan.of(name))[0]
+        if plan.is_source(above):
+            return replica.members.books[plan.below(plan.of(name))[0]].sitter(0)
+        return self._speaker if plan.of(self._speaker) == above else plan.replicas(above)[0]
 
     # Making replicas.
 
