@@ -30,7 +30,7 @@ from holdfast.protocol.sharing.post import Post
 from holdfast.protocol.sharing.recovery import Recovery
 from holdfast.protocol.sharing.routing import Routing
 from holdfast.protocol.sharing.rules import Guarantee, Rules
-from holdfast.protocol.sharing.tables import Holder, SharedTable, Standing
+from holdfast.protocol.sharing.tables import BUSY, Holder, SharedTable, Standing
 from holdfast.protocol.sharing.work import Output, Phase, Watch, Work
 
 __all__ = ["Desk", "Process"]
@@ -151,6 +151,8 @@ class Desk:
                 self.work.accept(tuple_id, item.value, [item.origin], now)
             case Standing.UNKNOWN if self._has_room(tuple_id):
                 self.work.accept(tuple_id, item.value, [item.origin], now)
+            case _:
+                self._post.confirm(item.origin, tuple_id, BUSY)
 
     def _has_room(self, tuple_id: TupleId) -> bool:
         """Tuples far ahead of the oldest in hand wait above: that bounds the tables."""

@@ -29,7 +29,7 @@ from holdfast.protocol.sharing.plan import Plan
 from holdfast.protocol.sharing.post import Post, Repeats
 from holdfast.protocol.sharing.routing import Routing, round_robin
 from holdfast.protocol.sharing.rules import Guarantee, Rules
-from holdfast.protocol.sharing.tables import DeliveryTable, Kept, SharedTable, Standing
+from holdfast.protocol.sharing.tables import BUSY, DeliveryTable, Kept, SharedTable, Standing
 
 __all__ = ["Sink", "Source"]
 
@@ -206,6 +206,7 @@ class Sink:
     def _take(self, item: Deliver) -> None:
         if self.rules.guarantee is Guarantee.EXACTLY_ONCE:
             if self.table.is_far(item.id, 2 * self.rules.capacity):
+                self._post.confirm(item.origin, item.id, BUSY)
                 return
             if self.table.standing(item.id) is Standing.UNKNOWN:
                 self._taken.append((item.id, item.value))

@@ -207,6 +207,13 @@ class Membership:
             news.since = news.due = now
         return []
 
+    def repeat(self) -> list[Send]:
+        """Tell the neighbours once more: one that was away when it was told would never hear."""
+        if all(claim.epoch == 0 for claim in self.own.claims):
+            return []
+        above, _, below = self._groups
+        return [Send(name, self.view(self.operator)) for name in self.live((*above, *below))]
+
     # The way back.
 
     def fence(self, now: int) -> None:

@@ -76,7 +76,8 @@ class Purged:
 @dataclass(frozen=True, slots=True)
 class Confirm:
     """To who keeps these tuples: all my colleagues know of them (0), the operators below me have
-    them safe as well (1 and more); from `Rules.hops` on they may be dropped."""
+    them safe as well (1 and more); from `Rules.hops` on they may be dropped. -1: there was no room,
+    try again soon."""
 
     level: int
     ids: tuple[TupleId, ...]

@@ -106,6 +106,7 @@ class Replica:
         if now >= self._next_reminder:
             self._next_reminder = now + self.rules.nudge
             self.desk.remind()
+            sends += members.repeat()
         return [*sends, *self._flush(now)]
 
     def due(self, now: int) -> int:

@@ -11,12 +11,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 from heapq import heappop, heappush
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from holdfast.protocol.sharing.ids import TupleId
 from holdfast.protocol.sharing.rules import Rules
 
-__all__ = ["DeliveryTable", "Holder", "Kept", "SharedTable", "Standing"]
+__all__ = ["BUSY", "DeliveryTable", "Holder", "Kept", "SharedTable", "Standing"]
+
+BUSY: Final = -1
+"""A level: there was no room, try again soon."""
 
 
 class Holder(NamedTuple):
@@ -162,7 +165,8 @@ class Kept:
     seat: int
     parent: TupleId
     due: int
-    level: int = -1
+    level: int = BUSY
+    tries: int = 1
 
 
 class DeliveryTable:
@@ -192,6 +196,9 @@ class DeliveryTable:
         """A tuple is safe so many operators further down; dropped if that is enough. None if it is
         no news."""
         kept = self._kept.get(tuple_id)
+        if kept is not None and level == BUSY:
+            kept.tries = 1
+            kept.due = min(kept.due, now + self._rules.retry)
         if kept is None or level <= kept.level:
             return None
         kept.level = level
@@ -204,5 +211,8 @@ class DeliveryTable:
         """What was not answered in time, to be sent again."""
         found = [each for each in self._kept.values() if each.due <= now]
         for each in found:
-            each.due = now + (self._rules.retry if each.level < 0 else self._rules.nudge)
+            # Twice as long each time: who answers slowly is not to be drowned.
+            pause = min(self._rules.retry << each.tries, self._rules.nudge)
+            each.tries = min(each.tries + 1, 16)
+            each.due = now + (pause if each.level < 0 else self._rules.nudge)
         return found

@@ -105,7 +105,7 @@ def draw_beyond(seed: int, guarantee: Guarantee) -> Scenario:
     victims = [random.choice(plan.replicas(name)) for name in ("a", "b")]
     moment = int(random.uniform(0.3, 1.2) * SECOND)
     faults = tuple(Kill(victim, moment, random.choice([None, SECOND])) for victim in victims)
-    weather = Weather(0.02, 0.02, 30_000, 2 * SECOND)
+    weather = Weather(0.02, 0.02, 150_000, 2 * SECOND)
     rules = _rules(random, guarantee, 1)
     return Scenario(
         seed, plan, rules, "random", 60, 20_000, faults, None, weather, 16 * SECOND, False
