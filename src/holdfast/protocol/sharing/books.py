@@ -45,8 +45,8 @@ class Book:
     def learn(self, claims: Iterable[Claim]) -> bool:
         """Whether any of them is news and stands."""
         news = False
-        for seat, claim in enumerate(claims):
-            if claim > self._claims[seat]:
+        for seat, claim in zip(range(len(self.replicas)), claims, strict=False):
+            if claim > self._claims[seat] and claim.replica in self._home:
                 self._set(seat, claim)
                 news = True
         return news
