@@ -48,7 +48,7 @@ def _problems(world: SharingWorld) -> Iterator[str]:
         yield f"lost: {missing[:3]}, {len(missing)} in all"
     if scenario.is_within and world.lost:
         yield f"{world.lost} tuples said to be lost that are not"
-    if missing and not world.lost + world.doubtful:
+    if len(missing) > world.lost + world.doubtful:
         yield f"lost without a word: {missing[:3]}, {len(missing)} in all"
     yield from _leftovers(world)
 
