@@ -32,7 +32,7 @@ def rules(guarantee: Guarantee = Guarantee.EXACTLY_ONCE, **given: int) -> Rules:
 
 
 class Rig:
-    """Chains of operators `a`, `b` ... Messages arrive at once, in order, unless a test says else."""
+    """Chains of operators. Messages arrive at once and in order, unless a test says else."""
 
     def __init__(
         self,
