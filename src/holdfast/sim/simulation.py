@@ -110,7 +110,7 @@ class Simulation:
     def _process(self, name: str) -> Process:
         scenario = self.scenario
         process = Process(self.world, scenario.ahead.get(name, 0))
-        if scenario.clocks is not None and name in scenario.ahead:
+        if scenario.clocks_step and name in scenario.ahead:
             random = Random(f"{scenario.seed}/clock/{name}")
             process.set_clock = partial(random.randrange, scenario.clocks)
         return process

@@ -1,7 +1,15 @@
 """Scenarios: all that happens to a simulated system from outside, and how a seed decides it."""
 
 from holdfast.sim.scenario.drawing import draw_scenario
-from holdfast.sim.scenario.options import BYZANTINE, COMPARING, FAULTS, FAULTY, POLICIES, Options
+from holdfast.sim.scenario.options import (
+    BYZANTINE,
+    COMPARING,
+    FAULTS,
+    FAULTY,
+    NOT_COMPARED,
+    POLICIES,
+    Options,
+)
 from holdfast.sim.scenario.scenario import Reading, Scenario
 from holdfast.sim.scenario.times import (
     END,
@@ -23,6 +31,7 @@ __all__ = [
     "HEADROOM",
     "HEARTBEAT",
     "MISSED",
+    "NOT_COMPARED",
     "PATIENCE",
     "POLICIES",
     "SIZE",

@@ -104,8 +104,8 @@ def draw_scenario(seed: int, options: Options) -> Scenario:
 
 
 def _vary(random: Random, scenario: Scenario, size: int) -> Scenario:
-    """Buckets of this size, inputs with delays of their own, clocks that are other ones after each
-    restart: small differences, or with nobody to set them."""
+    """Buckets of this size, inputs with delays of their own, and clocks that are other ones after
+    each restart, or that nobody sets, or both."""
     settings = {
         plan.name: replace(
             scenario.settings[plan.name],
@@ -121,10 +121,12 @@ def _vary(random: Random, scenario: Scenario, size: int) -> Scenario:
         )
         for plan in scenario.plans
     }
-    wild = not scenario.twins and random.random() < 0.5
-    clocks = WILD if wild else 20_000
+    kinds = [(20_000, True), (WILD, False), (WILD, True)]
+    clocks, step = random.choice(kinds[:1] if scenario.twins else kinds)
     ahead = {name: random.randrange(clocks) for name in scenario.ahead}
-    return replace(scenario, size=size, settings=settings, ahead=ahead, clocks=clocks)
+    return replace(
+        scenario, size=size, settings=settings, ahead=ahead, clocks=clocks, clocks_step=step
+    )
 
 
 def _draw_twins(

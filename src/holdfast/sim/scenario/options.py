@@ -7,7 +7,16 @@ from typing import Final
 
 from holdfast.errors import InvalidArgumentError
 
-__all__ = ["BYZANTINE", "COMPARING", "FAULTS", "FAULTY", "POLICIES", "WITH_TWINS", "Options"]
+__all__ = [
+    "BYZANTINE",
+    "COMPARING",
+    "FAULTS",
+    "FAULTY",
+    "NOT_COMPARED",
+    "POLICIES",
+    "WITH_TWINS",
+    "Options",
+]
 
 POLICIES: Final = ("switch", "order", "vote", "vote-latest", "sample", "first", "latest")
 FAULTS: Final = ("all", "none", "short", "cuts", "crashes", "frequent", "long", "wipes", "varied")

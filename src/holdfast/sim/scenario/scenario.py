@@ -56,13 +56,21 @@ class Scenario:
     """Of a bucket."""
     until: int = END
     """When all is over."""
-    clocks: int | None = None
-    """A process that is restarted finds its clock up to so far ahead; None: as it was."""
+    clocks: int = 20_000
+    """So far clocks may be ahead."""
+    clocks_step: bool = False
+    """Whether they are other ones after a restart."""
 
     @property
     def has_wild_clocks(self) -> bool:
         """Whether clocks are farther apart than is promised anything for but the right rows."""
-        return self.clocks is not None and self.clocks >= WILD
+        return self.clocks >= WILD
+
+    @property
+    def takes_steps_for_faults(self) -> bool:
+        """Whether a source may come back so much behind its former time that what it says is missed
+        for ever, or until everybody has forgotten how it was: not before the end."""
+        return self.has_wild_clocks and self.clocks_step
 
     @property
     def keeps_all(self) -> bool:
