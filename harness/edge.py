@@ -60,13 +60,13 @@ class EdgeTrial:
         for name in self.fleet.processes:
             if name not in self.layout.sensors:
                 try:
-                    said[name] = self.status(name)
+                    said[name] = self.status(name, patience=1.0)
                 except SilentError:
                     said[name] = {"silent": True}
         return json.dumps(said)[:4_000]
 
-    def status(self, node: str) -> dict[str, Any]:
-        found: dict[str, Any] = self.client.ask(node, "status", patience=2.0)
+    def status(self, node: str, *, patience: float = 15.0) -> dict[str, Any]:
+        found: dict[str, Any] = self.client.ask(node, "status", patience=patience)
         return found
 
     def windows(self) -> list[dict[str, Any]]:
