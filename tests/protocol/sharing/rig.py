@@ -27,7 +27,7 @@ Wanted = Callable[[str, str, Message], bool]
 
 
 def rules(guarantee: Guarantee = Guarantee.EXACTLY_ONCE, **given: int) -> Rules:
-    times = {"period": 20_000, "missed": 3, "retry": 20_000, "nudge": 80_000, "patience": 100_000}
+    times = {"period": 20_000, "retry": 20_000, "nudge": 80_000, "patience": 100_000}
     return Rules(guarantee, **{**times, **given})
 
 

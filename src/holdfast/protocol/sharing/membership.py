@@ -52,7 +52,7 @@ class Membership:
         self.own = self.books[self.operator]
         self._groups = plan.above(self.operator), (self.operator,), plan.below(self.operator)
         self._rules = rules
-        self._ring = Ring(me, self.own, rules.missed)
+        self._ring = Ring(me, self.own, rules)
         self._beat = now
         self._pings = 0
         self._news: _News | None = None
@@ -125,10 +125,10 @@ class Membership:
             return []
         match message:
             case Ping():
-                self._ring.heard(sender)
+                self._ring.heard(sender, now)
                 return [Send(sender, Pong(message.number, self.own.claims))]
             case Pong():
-                self._ring.heard(sender)
+                self._ring.heard(sender, now)
             case TakeOver() if self._is_dead(message):
                 self.take_over(message.failed, now)
                 return self._tell(now)
@@ -159,7 +159,7 @@ class Membership:
         return self._beat if self._news is None else min(self._beat, self._news.due)
 
     def _ping(self, now: int) -> list[Send]:
-        target = self._ring.beat()
+        target = self._ring.beat(now)
         sends = []
         if target is not None:
             self._pings += 1
@@ -223,7 +223,7 @@ class Membership:
         self._news = None
         self._guests.clear()
         self._heard.clear()
-        self._ring = Ring(self.me, self.own, self._rules.missed)
+        self._ring = Ring(self.me, self.own, self._rules)
         self._since = self._join = now
 
     def join(self, now: int) -> list[Send]:

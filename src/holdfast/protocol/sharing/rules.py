@@ -29,8 +29,10 @@ class Rules:
     """How many tuples of a source may be under way, and how many a replica holds."""
     period: int = 100_000
     """Between two pings."""
-    missed: int = 5
-    """So many unanswered pings in a row make a suspect."""
+    threshold: float = 8.0
+    """The phi from which silence is suspicious."""
+    missed: int = 2
+    """So many pings in a row may go unanswered all the same."""
     retry: int = 50_000
     """Until what was not answered is said again."""
     nudge: int = 500_000

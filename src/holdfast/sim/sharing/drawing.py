@@ -32,7 +32,6 @@ def _rules(random: Random, guarantee: Guarantee, hops: int) -> Rules:
         hops=hops,
         capacity=random.choice([8, 32, 1024]),
         period=200_000,
-        missed=5,
         retry=100_000,
         nudge=800_000,
         patience=SECOND,
