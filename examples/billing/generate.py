@@ -1,4 +1,4 @@
-"""Make up a city's meter readings: python generate.py [--meters N] [--days N] [--seed N]
+"""Make up a city's meter readings: python generate.py [--meters N] [--days N] [--minutes N]
 
 Each meter sends the energy of every quarter of an hour, in watt hours. Some readings are sent
 twice, as radio networks do. Writes `data/` beside this file.
@@ -16,7 +16,8 @@ import pyarrow.csv
 import pyarrow.parquet
 
 FIRST_DAY = datetime(2026, 11, 2, tzinfo=UTC)
-QUARTERS = 96
+MINUTES = 15
+"""Between two readings of a meter."""
 SENT_TWICE = 0.02
 TARIFFS = {
     "tariff": ["flat", "night", "night", "night", "solar", "solar"],
@@ -30,14 +31,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="make up meter readings")
     parser.add_argument("--meters", type=int, default=200)
     parser.add_argument("--days", type=int, default=7)
+    parser.add_argument("--minutes", type=int, default=MINUTES, help="between two readings")
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--folder", type=Path, default=Path(__file__).parent / "data")
     given = parser.parse_args()
-    generate(given.folder, given.meters, given.days, given.seed)
+    generate(given.folder, given.meters, given.days, given.seed, given.minutes)
     print(f"{given.meters} meters, {given.days} days in {given.folder}")
 
 
-def generate(folder: Path, meters: int, days: int, seed: int) -> None:
+def generate(folder: Path, meters: int, days: int, seed: int, minutes: int = MINUTES) -> None:
     rng = np.random.default_rng(seed)
     (folder / "readings").mkdir(parents=True, exist_ok=True)
     names = np.array([f"M{number:06}" for number in range(meters)])
@@ -56,25 +58,27 @@ def generate(folder: Path, meters: int, days: int, seed: int) -> None:
     base = rng.lognormal(4.0, 0.6, meters)
     for day in range(days):
         pa.parquet.write_table(
-            _readings(rng, names, base, FIRST_DAY + timedelta(days=day)),
+            _readings(rng, names, base, FIRST_DAY + timedelta(days=day), minutes),
             folder / "readings" / f"{FIRST_DAY + timedelta(days=day):%Y-%m-%d}.parquet",
         )
 
 
 def _readings(
-    rng: np.random.Generator, names: np.ndarray, base: np.ndarray, day: datetime
+    rng: np.random.Generator, names: np.ndarray, base: np.ndarray, day: datetime, minutes: int
 ) -> pa.Table:
-    quarter = np.tile(np.arange(QUARTERS), len(names))
-    shape = 1 + 0.8 * np.exp(-(((quarter / 4 - 19) / 2.5) ** 2))
-    wh = np.round(np.repeat(base, QUARTERS) * shape * rng.lognormal(0, 0.3, len(quarter)), 3)
-    rows = np.arange(len(quarter))
+    count = 24 * 60 // minutes
+    number = np.tile(np.arange(count), len(names))
+    shape = 1 + 0.8 * np.exp(-(((number * minutes / 60 - 19) / 2.5) ** 2))
+    usual = np.repeat(base, count) * minutes / MINUTES
+    wh = np.round(usual * shape * rng.lognormal(0, 0.3, len(number)), 3)
+    rows = np.arange(len(number))
     again = rng.random(len(rows)) < SENT_TWICE
     rows = rng.permutation(np.concatenate([rows, rows[again]]))
     start = int(day.timestamp() * 1_000_000)
-    at = start + quarter[rows] * 900_000_000
+    at = start + number[rows] * minutes * 60_000_000
     return pa.table(
         {
-            "meter": np.repeat(names, QUARTERS)[rows],
+            "meter": np.repeat(names, count)[rows],
             "at": pa.array(at, pa.timestamp("us", "UTC")),
             "wh": wh[rows],
         }

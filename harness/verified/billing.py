@@ -29,11 +29,14 @@ STAGES: Final = ("hourly", "charges", "bills")
 EXAMPLE: Final = REPOSITORY / "examples" / "billing"
 
 
-def write_billing(folder: Path, *, meters: int = 20, days: int = 2, seed: int = 7) -> Path:
-    """The job's file, with its data beside it."""
+def write_billing(
+    folder: Path, *, meters: int = 20, days: int = 2, seed: int = 7, minutes: int = 15
+) -> Path:
+    """The job's file, with its data beside it; a meter is read every so many minutes."""
     folder.mkdir(parents=True, exist_ok=True)
     shutil.copy(EXAMPLE / "billing.py", folder)
-    runpy.run_path(str(EXAMPLE / "generate.py"))["generate"](folder / "data", meters, days, seed)
+    generate = runpy.run_path(str(EXAMPLE / "generate.py"))["generate"]
+    generate(folder / "data", meters, days, seed, minutes)
     return folder / "billing.py"
 
 
@@ -74,13 +77,14 @@ def verify_billing(
     config: Config,
     folder: Path,
     lies: Sequence[Lie] = (),
-    holds: Sequence[Hold] = (),
+    holds: Sequence[Hold] | None = None,
 ) -> Account:
-    """Verified or not: the account says so. What the command shows goes to a file. Every lie is
-    told: others wait for it."""
-    numbers = Quorum(config.model, config.faults).numbers
+    """Verified or not: the account says so. What the command shows goes to a file. Unless `holds`
+    say who waits for whom, every lie is told: others wait for it."""
+    if holds is None:
+        holds = holds_for(lies, Quorum(config.model, config.faults).numbers)
     parts = folder / "parts.json"
-    Parts(tuple(lies), (*holds_for(lies, numbers), *holds)).write(parts)
+    Parts(tuple(lies), tuple(holds)).write(parts)
     submissions = []
 
     def launch(submission: Submission) -> ProcessLauncher:

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from harness.processes import spark_environment, wait_until
 from harness.verified.billing import small_config, steps_of, verify_billing, write_billing
 from harness.verified.cases import read_output
-from harness.verified.holds import Hold, Seen
+from harness.verified.holds import Hold, Seen, holds_for
 from harness.verified.lies import Lie, Wrong
 from harness.verified.oracle import expected_bills, rows_by_bill
 from holdfast.protocol.verification import Kind, Run
@@ -25,7 +25,8 @@ def test_a_liar_and_a_killed_driver_change_nothing(tmp_path: Path) -> None:
     file = write_billing(tmp_path / "job", meters=12)
     lies = [Lie(1, "hourly", Wrong.VALUE), Lie(2, "charges", Wrong.CRASH)]
     # The outvoted one is there to read what the others have, and needed.
-    holds = [Hold(other, "charges", Seen(1, "charges", verified=True)) for other in (3, 4)]
+    reads = Seen(1, "charges", verified=True)
+    holds = [*holds_for(lies, range(1, 5)), *(Hold(n, "charges", reads) for n in (3, 4))]
     account = verify_billing(file, small_config(tmp_path, linger=0.0), tmp_path, lies, holds)
     assert account.is_verified, account.text()
     assert set(account.runs.values()) == {Run()}

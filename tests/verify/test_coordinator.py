@@ -1,4 +1,7 @@
-"""The coordinator with real verifiers and replicas without Spark: every fault, and what it says."""
+"""The coordinator with real verifiers and replicas without Spark: every fault, and what it says.
+
+`make soak PART=verified` tries every fault at every stage in every mode.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +42,7 @@ def steps(account: Account, replica: int) -> list[dict[str, Any]]:
     return [line for line in lines if line["event"] == "starts"]
 
 
-@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("stage", [STAGES[0], STAGES[-1]])
 @pytest.mark.parametrize("wrong", Wrong)
 def test_one_liar_of_four_changes_nothing_and_is_named(
     wrong: Wrong, stage: str, tmp_path: Path

@@ -43,8 +43,10 @@ def job(tmp_path: Path) -> Job:
 
 def test_stages_are_run_twice_from_the_same_rows(spark: SparkSession, job: Job) -> None:
     told: list[StageCheck] = []
+    settings = dict(spark.conf.getAll)
     checks = check_job(spark, job, shown=2, done=told.append)
     assert told == checks
+    assert dict(spark.conf.getAll) == settings
     steady, shaky, after = checks
     assert (steady.difference, steady.suspects) == (None, ())
     assert shaky.difference is not None
@@ -54,10 +56,3 @@ def test_stages_are_run_twice_from_the_same_rows(spark: SparkSession, job: Job) 
         assert all(row.keys() == {"k", "first", "n"} for row in rows)
     assert shaky.difference.first != shaky.difference.second
     assert after.difference is None
-
-
-def test_settings_are_as_before(spark: SparkSession, job: Job) -> None:
-    name = "spark.sql.shuffle.partitions"
-    before = spark.conf.get(name)
-    check_job(spark, job)
-    assert spark.conf.get(name) == before
