@@ -11,18 +11,22 @@ from typing import Any
 from holdfast.protocol.sharing import (
     Message,
     Replica,
-    Routing,
     Send,
     Sink,
     Source,
     Step,
     TupleId,
-    at_random,
-    by_key,
-    primary,
-    round_robin,
 )
-from holdfast.sim.sharing.scenario import Freeze, Kill, Role, Scenario, When, expected, process
+from holdfast.sim.sharing.scenario import (
+    Freeze,
+    Kill,
+    Role,
+    Scenario,
+    When,
+    draw_routing,
+    expected,
+    process,
+)
 from holdfast.sim.world import World
 
 __all__ = ["SharingWorld"]
@@ -75,7 +79,7 @@ class SharingWorld:
             for replica in operator.replicas:
                 machine: Replica | Source | Sink
                 if plan.is_source(name):
-                    machine = Source(replica, plan, rules, routing=self._routing(replica))
+                    machine = Source(replica, plan, rules, routing=draw_routing(scenario, replica))
                     self.sources.append(replica)
                 elif not operator.below:
                     machine = Sink(replica, plan, rules)
@@ -296,18 +300,8 @@ class SharingWorld:
             plan,
             partial(process, plan.of(name)),
             self.scenario.rules,
-            routing=self._routing(name),
+            routing=draw_routing(self.scenario, name),
             life=life,
             now=self.world.now,
             watch=partial(self._watch, name),
         )
-
-    def _routing(self, name: str) -> Routing:
-        match self.scenario.routing:
-            case "random":
-                return at_random(Random(f"{self.scenario.seed}/{name}/routing"))
-            case "key":
-                return by_key(lambda value: value % 5)
-            case "primary":
-                return primary
-        return round_robin
