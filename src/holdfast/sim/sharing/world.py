@@ -17,6 +17,7 @@ from holdfast.protocol.sharing import (
     Step,
     TupleId,
 )
+from holdfast.sim.sharing.party import DeathError, Party
 from holdfast.sim.sharing.scenario import (
     Freeze,
     Kill,
@@ -34,23 +35,6 @@ __all__ = ["SharingWorld"]
 LATENCY = 1_000
 LIVES = 1_000
 """Between two starts: a replica that is fenced gives itself the next one."""
-
-
-class _DeathError(Exception):
-    """In the middle of a step."""
-
-
-class _Party:
-    """A place for a machine. `queue`: what comes while it stands still."""
-
-    def __init__(self, name: str, machine: Replica | Source | Sink) -> None:
-        self.name = name
-        self.machine = machine
-        self.is_up = True
-        self.starts = 0
-        self.queue: list[tuple[str, Message]] | None = None
-        self.woken_at: int | None = None
-        self.dies_after: When | None = None
 
 
 class SharingWorld:
@@ -73,7 +57,7 @@ class SharingWorld:
         self._step_kill = scenario.step_kill
         self._speaker = ""
         plan, rules = scenario.plan, scenario.rules
-        self.parties: dict[str, _Party] = {}
+        self.parties: dict[str, Party] = {}
         self.sources: list[str] = []
         for name, operator in plan.operators.items():
             for replica in operator.replicas:
@@ -85,7 +69,7 @@ class SharingWorld:
                     machine = Sink(replica, plan, rules)
                 else:
                     machine = self._replica(replica, 0)
-                self.parties[replica] = _Party(replica, machine)
+                self.parties[replica] = Party(replica, machine)
 
     # What came of it.
 
@@ -163,11 +147,11 @@ class SharingWorld:
         self._speaker = sender
         self._act(party, partial(party.machine.receive, sender, message, self.world.now))
 
-    def _act(self, party: _Party, action: Any) -> None:
+    def _act(self, party: Party, action: Any) -> None:
         """Let a machine do something; it may die of it."""
         try:
             sends = action()
-        except _DeathError:
+        except DeathError:
             self.kill(party.name, self._back)
             return
         if isinstance(party.machine, Sink):
@@ -189,7 +173,7 @@ class SharingWorld:
             if self.truth.get(tuple_id) != value:
                 self.wrong.append(f"{tuple_id} came with {value}")
 
-    def _send(self, party: _Party, sends: Sequence[Send]) -> None:
+    def _send(self, party: Party, sends: Sequence[Send]) -> None:
         weather = self.scenario.weather
         is_bad = self.world.now < weather.calm
         for send in sends:
@@ -252,7 +236,7 @@ class SharingWorld:
             party.queue = []
             self.world.at(self.world.now + fault.length, partial(self._thaw, party, party.machine))
 
-    def _thaw(self, party: _Party, machine: object) -> None:
+    def _thaw(self, party: Party, machine: object) -> None:
         if party.machine is not machine or party.queue is None:
             return
         queue, party.queue = party.queue, None
@@ -276,7 +260,7 @@ class SharingWorld:
             if victim is not None:
                 self.kill(victim, fault.back)
         elif fault.when is When.BEFORE:
-            raise _DeathError
+            raise DeathError
         else:
             self.parties[name].dies_after = fault.when
 
