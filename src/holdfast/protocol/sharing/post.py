@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from holdfast.protocol.sharing.books import Book, Claim
+from holdfast.protocol.sharing.books import Claim
 from holdfast.protocol.sharing.ids import TupleId
 from holdfast.protocol.sharing.messages import (
     Confirm,
@@ -24,17 +24,11 @@ from holdfast.protocol.sharing.messages import (
     Request,
     Send,
 )
-from holdfast.protocol.sharing.plan import Plan
 
-__all__ = ["Post", "Repeats", "book_of"]
+__all__ = ["Post", "Repeats"]
 
 Kind = type[Record] | type[Recorded] | type[Purge] | type[Purged] | type[Request] | type[Missing]
 REMEMBERED = 1024
-
-
-def book_of(books: Mapping[str, Book], plan: Plan, name: str) -> Book | None:
-    """The book in which a replica is found, if one of these is."""
-    return books.get(plan.of(name)) if plan.knows(name) else None
 
 
 class _Draft:

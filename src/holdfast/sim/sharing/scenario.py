@@ -5,9 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from random import Random
 from typing import Final
 
-from holdfast.protocol.sharing import Guarantee, Operator, Plan, Rules, Step, TupleId
+from holdfast.protocol.sharing import (
+    Guarantee,
+    Operator,
+    Plan,
+    Routing,
+    Rules,
+    Step,
+    TupleId,
+    at_random,
+    by_key,
+    primary,
+    round_robin,
+)
 
 __all__ = [
     "SECOND",
@@ -18,6 +31,7 @@ __all__ = [
     "StepKill",
     "Weather",
     "When",
+    "draw_routing",
     "expected",
     "plans",
     "process",
@@ -106,6 +120,18 @@ class Scenario:
     @property
     def is_once(self) -> bool:
         return self.rules.guarantee is Guarantee.AT_MOST_ONCE
+
+
+def draw_routing(scenario: Scenario, name: str) -> Routing:
+    """How one replica or source of this run divides what it sends."""
+    match scenario.routing:
+        case "random":
+            return at_random(Random(f"{scenario.seed}/{name}/routing"))
+        case "key":
+            return by_key(lambda value: value % 5)
+        case "primary":
+            return primary
+    return round_robin
 
 
 def plans(replicas: int) -> dict[str, Plan]:

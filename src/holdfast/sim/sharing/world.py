@@ -11,18 +11,23 @@ from typing import Any
 from holdfast.protocol.sharing import (
     Message,
     Replica,
-    Routing,
     Send,
     Sink,
     Source,
     Step,
     TupleId,
-    at_random,
-    by_key,
-    primary,
-    round_robin,
 )
-from holdfast.sim.sharing.scenario import Freeze, Kill, Role, Scenario, When, expected, process
+from holdfast.sim.sharing.party import DeathError, Party
+from holdfast.sim.sharing.scenario import (
+    Freeze,
+    Kill,
+    Role,
+    Scenario,
+    When,
+    draw_routing,
+    expected,
+    process,
+)
 from holdfast.sim.world import World
 
 __all__ = ["SharingWorld"]
@@ -30,23 +35,6 @@ __all__ = ["SharingWorld"]
 LATENCY = 1_000
 LIVES = 1_000
 """Between two starts: a replica that is fenced gives itself the next one."""
-
-
-class _DeathError(Exception):
-    """In the middle of a step."""
-
-
-class _Party:
-    """A place for a machine. `queue`: what comes while it stands still."""
-
-    def __init__(self, name: str, machine: Replica | Source | Sink) -> None:
-        self.name = name
-        self.machine = machine
-        self.is_up = True
-        self.starts = 0
-        self.queue: list[tuple[str, Message]] | None = None
-        self.woken_at: int | None = None
-        self.dies_after: When | None = None
 
 
 class SharingWorld:
@@ -69,19 +57,19 @@ class SharingWorld:
         self._step_kill = scenario.step_kill
         self._speaker = ""
         plan, rules = scenario.plan, scenario.rules
-        self.parties: dict[str, _Party] = {}
+        self.parties: dict[str, Party] = {}
         self.sources: list[str] = []
         for name, operator in plan.operators.items():
             for replica in operator.replicas:
                 machine: Replica | Source | Sink
                 if plan.is_source(name):
-                    machine = Source(replica, plan, rules, routing=self._routing(replica))
+                    machine = Source(replica, plan, rules, routing=draw_routing(scenario, replica))
                     self.sources.append(replica)
                 elif not operator.below:
                     machine = Sink(replica, plan, rules)
                 else:
                     machine = self._replica(replica, 0)
-                self.parties[replica] = _Party(replica, machine)
+                self.parties[replica] = Party(replica, machine)
 
     # What came of it.
 
@@ -159,11 +147,11 @@ class SharingWorld:
         self._speaker = sender
         self._act(party, partial(party.machine.receive, sender, message, self.world.now))
 
-    def _act(self, party: _Party, action: Any) -> None:
+    def _act(self, party: Party, action: Any) -> None:
         """Let a machine do something; it may die of it."""
         try:
             sends = action()
-        except _DeathError:
+        except DeathError:
             self.kill(party.name, self._back)
             return
         if isinstance(party.machine, Sink):
@@ -185,7 +173,7 @@ class SharingWorld:
             if self.truth.get(tuple_id) != value:
                 self.wrong.append(f"{tuple_id} came with {value}")
 
-    def _send(self, party: _Party, sends: Sequence[Send]) -> None:
+    def _send(self, party: Party, sends: Sequence[Send]) -> None:
         weather = self.scenario.weather
         is_bad = self.world.now < weather.calm
         for send in sends:
@@ -248,7 +236,7 @@ class SharingWorld:
             party.queue = []
             self.world.at(self.world.now + fault.length, partial(self._thaw, party, party.machine))
 
-    def _thaw(self, party: _Party, machine: object) -> None:
+    def _thaw(self, party: Party, machine: object) -> None:
         if party.machine is not machine or party.queue is None:
             return
         queue, party.queue = party.queue, None
@@ -272,7 +260,7 @@ class SharingWorld:
             if victim is not None:
                 self.kill(victim, fault.back)
         elif fault.when is When.BEFORE:
-            raise _DeathError
+            raise DeathError
         else:
             self.parties[name].dies_after = fault.when
 
@@ -296,18 +284,8 @@ class SharingWorld:
             plan,
             partial(process, plan.of(name)),
             self.scenario.rules,
-            routing=self._routing(name),
+            routing=draw_routing(self.scenario, name),
             life=life,
             now=self.world.now,
             watch=partial(self._watch, name),
         )
-
-    def _routing(self, name: str) -> Routing:
-        match self.scenario.routing:
-            case "random":
-                return at_random(Random(f"{self.scenario.seed}/{name}/routing"))
-            case "key":
-                return by_key(lambda value: value % 5)
-            case "primary":
-                return primary
-        return round_robin

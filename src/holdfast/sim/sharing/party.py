@@ -1,0 +1,25 @@
+"""Where a machine lives in the simulator: up or down, awake or standing still."""
+
+from __future__ import annotations
+
+from holdfast.protocol.sharing import Message, Replica, Sink, Source
+from holdfast.sim.sharing.scenario import When
+
+__all__ = ["DeathError", "Party"]
+
+
+class DeathError(Exception):
+    """In the middle of a step."""
+
+
+class Party:
+    """A place for a machine. `queue`: what comes while it stands still."""
+
+    def __init__(self, name: str, machine: Replica | Source | Sink) -> None:
+        self.name = name
+        self.machine = machine
+        self.is_up = True
+        self.starts = 0
+        self.queue: list[tuple[str, Message]] | None = None
+        self.woken_at: int | None = None
+        self.dies_after: When | None = None
