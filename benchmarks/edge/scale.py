@@ -18,8 +18,10 @@ class Scale:
     rounds: int = 3
     measured: float = 8.0
     """For how long a rate is watched."""
-    offered: float = 2_000_000
-    """Events a second that each sensor would send if it could."""
+    offered: float = 6_000_000
+    """Events a second that each sensor would send if it could: more than can be taken."""
+    saturates: bool = True
+    """Whether it must be more."""
     rate: float = 18_300
     """Of each sensor when latency is measured: that of the document's prototype."""
     window: int = 4
@@ -39,6 +41,7 @@ SMOKE: Final = Scale(
     rounds=1,
     measured=1.5,
     offered=5_000,
+    saturates=False,
     rate=1_000,
     window=2,
     repeats=1,

@@ -226,3 +226,39 @@ def test_an_address_that_is_taken_is_told(stack: ExitStack) -> None:
     called, _ = pair(stack)
     with pytest.raises(InvalidArgumentError, match="cannot listen"):
         Node("c2", address=called.address)
+
+
+def test_a_process_that_is_gone_is_told_and_one_that_hangs_up_is_not(stack: ExitStack) -> None:
+    called = Node("c1", address=address())
+    assert called.address is not None
+    ended: list[str] = []
+    watcher = Hub(
+        "c2",
+        OPEN,
+        lambda sender, message: None,
+        addresses={"c1": called.address},
+        watched={"c1": called.address},
+        ended=ended.append,
+    )
+    stack.callback(watcher.close)
+    watcher.keep("c1")
+
+    def until(done: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + 10
+        while not done():
+            assert time.monotonic() < deadline
+            watcher.poll(0.002)
+            if called.hub._selector.get_map() is not None:
+                called.hub.poll(0.002)
+
+    until(lambda: watcher.is_open("c1"))
+    until(lambda: called.hub.is_open("c2"))
+    called.hub.drop("c2")
+    until(lambda: watcher.counts["probes_answered"] > 0)
+    until(lambda: watcher.is_open("c1"))
+    assert ended == []
+    # Its listener closes last: the first probes are still answered.
+    called.hub.drop("c2")
+    until(lambda: watcher.counts["probes_answered"] > 1)
+    called.hub.close()
+    until(lambda: ended == ["c1"])

@@ -45,6 +45,8 @@ SILENCE: Final = 15_000
 """Milliseconds that the other side may take nothing."""
 PROBE: Final = 0.02
 """Seconds to see whether an address refuses a call; longer, and nothing is known."""
+PROBE_AGAIN: Final = (0.002, 0.005, 0.01, 0.02)
+"""Seconds until the next of several probes."""
 MOST_STRANGERS: Final = 64
 PIECES_AT_ONCE: Final = 32
 
@@ -109,6 +111,8 @@ class Hub:
         self._addresses = {other: parse_address(each) for other, each in (addresses or {}).items()}
         self._watched = {other: parse_address(each) for other, each in (watched or {}).items()}
         self._ended = ended
+        self._probes: dict[str, tuple[float, int]] = {}
+        """Those to be probed again, when, and for the how manieth time."""
         self._open: dict[str, list[Connection]] = {}
         """By node; the newest last, and used."""
         self._calls: dict[str, Connection] = {}
@@ -342,6 +346,9 @@ class Hub:
         for node in self._kept:
             if node not in self._open and node not in self._calls:
                 self._call(node)
+        if self._probes:
+            self._probe_again()
+            timeout = min(timeout, PROBE_AGAIN[0])
         for key, mask in self._selector.select(max(timeout, 0.0)):
             connection = key.data
             if connection is None:
@@ -449,22 +456,34 @@ class Hub:
                 del self._open[peer]
                 self._probe(peer)
 
-    def _probe(self, node: str) -> None:
-        """It has hung up: see whether it is still there. A process that was killed hangs up at once
-        and refuses calls; one that was cut off, or whose machine is gone, does neither."""
+    def _probe(self, node: str, attempt: int = 0) -> None:
+        """It has hung up: see whether it is still there. A process that was killed hangs up and
+        refuses calls; one that was cut off, or whose machine is gone, does neither. Its sockets do
+        not close in one moment: one call may still be answered, so there are several."""
         address = self._watched.get(node)
-        if address is None or self._ended is None:
+        if address is None or self._ended is None or node in self._open:
             return
         family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
         with socket.socket(family, socket.SOCK_STREAM) as sock:
             sock.settimeout(PROBE)
             try:
                 sock.connect(tuple(address))
+                self.counts["probes_answered"] += 1
             except ConnectionRefusedError:
                 logger.info("%s: %s has ended", self.name, node)
                 self._ended(node)
+                return
             except OSError:
-                pass
+                self.counts["probes_without_answer"] += 1
+        if attempt < len(PROBE_AGAIN):
+            self._probes[node] = (time.monotonic() + PROBE_AGAIN[attempt], attempt + 1)
+
+    def _probe_again(self) -> None:
+        now = time.monotonic()
+        for node, (at, attempt) in list(self._probes.items()):
+            if at <= now:
+                del self._probes[node]
+                self._probe(node, attempt)
 
     def drop(self, node: str) -> None:
         """Hang up on a node: what waits for it is of no use any more."""
