@@ -59,14 +59,14 @@ def test_ctrl_c_leaves_no_process_behind(tmp_path: Path) -> None:
         start_new_session=True,
     )
     try:
-        wait_until(lambda: len(started_for(tmp_path)) >= 6, 60, lambda: f"{started_for(tmp_path)}")
+        wait_until(lambda: len(started_for(tmp_path)) >= 6, 120, lambda: f"{started_for(tmp_path)}")
         process.send_signal(signal.SIGINT)
-        said, _ = process.communicate(timeout=30)
+        said, _ = process.communicate(timeout=60)
     finally:
         process.kill()
     assert process.returncode == 1
     assert "was ended before its end" in said
-    wait_until(lambda: not started_for(tmp_path), 10, lambda: f"{started_for(tmp_path)}")
+    wait_until(lambda: not started_for(tmp_path), 60, lambda: f"{started_for(tmp_path)}")
     assert not (tmp_path / "out").exists()
 
 

@@ -37,7 +37,7 @@ def submission(tmp_path: Path) -> Submission:
 
 
 def started(launcher: ProcessLauncher) -> list[str]:
-    wait_until(lambda: launcher.last_words(2) != "", 20, lambda: "the replica")
+    wait_until(lambda: launcher.last_words(2) != "", 60, lambda: "the replica")
     return launcher.last_words(2).split()
 
 
@@ -55,9 +55,9 @@ def test_a_replica_ends_with_all_that_it_has_started(submission: Submission) -> 
     assert seed == "0"
     assert replica.poll() is None
     replica.ask_to_end()
-    replica.end(10)
+    replica.end(60)
     assert replica.poll() == -signal.SIGTERM
-    wait_until(lambda: not is_there(int(child)), 10, lambda: "its child")
+    wait_until(lambda: not is_there(int(child)), 60, lambda: "its child")
 
 
 def test_one_that_does_not_listen_is_killed(submission: Submission) -> None:
@@ -89,7 +89,7 @@ def test_a_command_that_is_not_there_is_named(submission: Submission) -> None:
 def test_each_start_has_orders_that_others_cannot_read(submission: Submission) -> None:
     launcher = ProcessLauncher(submission, replica=("-c", ""))
     for _ in range(2):
-        launcher.start_replica(3, HERE).end(10)
+        launcher.start_replica(3, HERE).end(60)
     paths = sorted(submission.replica_folder(3).glob("orders-*.json"))
     assert [path.name for path in paths] == ["orders-1.json", "orders-2.json"]
     for path in paths:
@@ -112,6 +112,6 @@ signal.pause()
         assert coordinator.stdout is not None
         verifier = int(coordinator.stdout.readline())
         log = submission.folder / "verifier-1.log"
-        wait_until(lambda: "listens on" in log.read_text(), 20, log.read_text)
+        wait_until(lambda: "listens on" in log.read_text(), 60, log.read_text)
         coordinator.kill()
-    wait_until(lambda: not is_there(verifier), 20, lambda: f"the end of {verifier}")
+    wait_until(lambda: not is_there(verifier), 60, lambda: f"the end of {verifier}")
