@@ -11,7 +11,7 @@ import pytest
 from holdfast.errors import StoreUnavailableError
 from holdfast.parties.disk_log import DiskLog
 from holdfast.parties.reader import Told
-from holdfast.protocol import node as node_module
+from holdfast.protocol import recovery
 from holdfast.spark.stages.entries import Order
 from holdfast.tail.reading import open_reader
 from holdfast.wire.proxy import Proxy
@@ -112,7 +112,7 @@ def lose_peer(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     rig.bring(0, 300)
     wait_for(lambda: all(rig.boundary(name) >= end_of(300) for name in rig.replicas))
     rig.close("sums/2")
-    monkeypatch.setattr(node_module, "ROUNDS", 100)
+    monkeypatch.setattr(recovery, "ROUNDS", 100)
 
 
 @pytest.mark.parametrize("commits", [True, False])
