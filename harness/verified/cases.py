@@ -92,8 +92,8 @@ def run_plain(
     config = Config(
         faults=case.faults,
         mode=case.mode,
-        patience=1.0 if is_short else 30.0,
-        limit=2.0 if is_short else 60.0,
+        patience=1.0 if is_short else 120.0,
+        limit=2.0 if is_short else 240.0,
         restarts=1,
         linger=0.5 if hangs else 60.0,
         verifiers=case.verifiers,

@@ -8,8 +8,7 @@ from harness.parts import load_part, part_names
 from soak import campaigns
 
 LIVE = {"edge", "nodes", "spark-windows", "verified", "votes"}
-"""Those with many processes or Spark sessions at once: what is short of them is in tests/live and
-tests/parties."""
+"""Those with many processes at once: see tests/live and tests/parties for what is short."""
 
 
 @pytest.mark.parametrize("seed", [1, 2])

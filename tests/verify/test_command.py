@@ -173,7 +173,7 @@ class Killable(ThreadLauncher):
 
     def start_replica(self, number: int, pool: Pool) -> Running:
         if number == 3:
-            wait_until(self._has_reports, 60, lambda: "the first reports")
+            wait_until(self._has_reports, 200, lambda: "the first reports")
             os.kill(self.started[0]._process.pid, signal.SIGKILL)  # type: ignore[attr-defined]
         return super().start_replica(number, pool)
 
