@@ -8,7 +8,7 @@ from typing import Final
 
 __all__ = ["EndlessRunError", "World"]
 
-TOO_MUCH: Final = 100_000
+TOO_MUCH: Final = 400_000
 """No run has a fifth of so many events, unless somebody keeps answering himself."""
 
 
