@@ -54,19 +54,19 @@ def run(report: Report) -> None:
     small: dict[str, list[Taken]] = {}
     with tempfile.TemporaryDirectory(prefix="holdfast-bench-") as name:
         folder = Path(name)
-        meters, minutes = (5, 15) if is_smoke else (1000, 1)
+        meters, minutes = (5, 15) if is_smoke else (500, 1)
         file = write_billing(folder / "job", meters=meters, days=2, minutes=minutes)
         for number in range(rounds):
             report.progress(f"round {number + 1} of {rounds}, a reading a minute, no faults")
             _round(large, _clean_runs(file, folder), number)
-        file = write_billing(folder / "job", meters=5 if is_smoke else 500, days=7)
+        file = write_billing(folder / "job", meters=5 if is_smoke else 200, days=7)
         for number in range(rounds):
             report.progress(f"round {number + 1} of {rounds}, four readings an hour, faults")
             _round(small, _faulty_runs(file, folder), number)
         report.progress("once, one liar")
         _round(small, _lying_runs(file, folder), 0)
     _tabulate(report, f"{meters:,} meters, 2 days, a reading a minute", large)
-    _tabulate(report, "500 meters, 7 days, four readings an hour", small)
+    _tabulate(report, "200 meters, 7 days, four readings an hour", small)
     seconds = _seconds(large)
     _claim(report, "no faults", seconds, HYBRID, COPIES, 1.06)
     _claim(report, "no faults", seconds, HYBRID, "non-blocking", 1.03)
