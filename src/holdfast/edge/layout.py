@@ -17,7 +17,7 @@ from holdfast.protocol.edge.messages import Guarantee
 from holdfast.protocol.edge.messages import Query as Asked
 from holdfast.topology.addresses import is_loopback, parse_address
 from holdfast.topology.checks import check_fields
-from holdfast.topology.files import read_file
+from holdfast.topology.files import read_whole
 from holdfast.topology.kinds import (
     ADDRESS,
     FLAG,
@@ -41,6 +41,9 @@ from holdfast.topology.settings import (
     is_not,
     is_sound,
     optional,
+    read_one,
+    read_some,
+    read_tables,
     setting,
     table,
 )
@@ -188,34 +191,6 @@ class Query:
         return Asked(name, self.aggregate, int(self.size), int(slide), options, self.keyed)
 
 
-def _read_tables(value: Any) -> Named[Any]:
-    if not isinstance(value, Mapping):
-        raise is_not(value, "tables by their names")
-    return value if isinstance(value, Named) else Named(value)
-
-
-def _some(what: str) -> Any:
-    def read(value: Any) -> Named[Any]:
-        tables = _read_tables(value)
-        if not tables:
-            raise Refused.because("there is none", f"add one as [{what}]")
-        return tables
-
-    return read
-
-
-def _read_root(value: Any) -> Root:
-    if not isinstance(value, Root):
-        raise is_not(value, "a table")
-    return value
-
-
-def _read_security(value: Any) -> Security:
-    if not isinstance(value, Security):
-        raise is_not(value, "a table")
-    return value
-
-
 @table
 class Layout:
     """A whole edge, checked when it is made: one `TopologyError` tells all that is wrong."""
@@ -224,20 +199,20 @@ class Layout:
         NAME, "What it is called.", example='"plant"', default_doc="the name of the file"
     )
     root: Setting[Root, Root] = setting(
-        Kind[Root, Root]("a table", _read_root, shape=One(Root)),
+        Kind[Root, Root]("a table", read_one(Root), shape=One(Root)),
         "Where all comes together.",
         example='{ address = "127.0.0.1:7400" }',
     )
     children: Setting[Mapping[str, Child], Named[Child]] = setting(
         Kind[Mapping[str, Child], Named[Child]](
-            "tables by their names", _some("children.NAME"), shape=ByName(Child)
+            "tables by their names", read_some("add one as [children.NAME]"), shape=ByName(Child)
         ),
         "The nodes near the sensors.",
         example='{ c1 = { address = "127.0.0.1:7401" } }',
     )
     intermediates: Setting[Mapping[str, Intermediate], Named[Intermediate]] = setting(
         Kind[Mapping[str, Intermediate], Named[Intermediate]](
-            "tables by their names", _read_tables, shape=ByName(Intermediate)
+            "tables by their names", read_tables, shape=ByName(Intermediate)
         ),
         "The nodes between them and the root.",
         example='{ i1 = { address = "127.0.0.1:7421" } }',
@@ -245,7 +220,7 @@ class Layout:
     )
     sensors: Setting[Mapping[str, Sensor], Named[Sensor]] = setting(
         Kind[Mapping[str, Sensor], Named[Sensor]](
-            "tables by their names", _read_tables, shape=ByName(Sensor)
+            "tables by their names", read_tables, shape=ByName(Sensor)
         ),
         "Those that `holdfast edge run` starts; more may come while it runs.",
         example="{ s1 = { rate = 1000 } }",
@@ -253,7 +228,7 @@ class Layout:
     )
     queries: Setting[Mapping[str, Query], Named[Query]] = setting(
         Kind[Mapping[str, Query], Named[Query]](
-            "tables by their names", _read_tables, shape=ByName(Query)
+            "tables by their names", read_tables, shape=ByName(Query)
         ),
         "What is asked from the start; more may be added while it runs.",
         example='{ load = { aggregate = "mean", size = "10s" } }',
@@ -324,7 +299,7 @@ class Layout:
         default=Span(50_000),
     )
     security: Setting[Security | None, Security | None] = optional(
-        Kind[Security, Security]("a table", _read_security, shape=One(Security)),
+        Kind[Security, Security]("a table", read_one(Security), shape=One(Security)),
         "What keeps strangers out: a key (`token_file` or `token_env`), or certificates.",
         example='{ token_env = "HOLDFAST_KEY" }',
     )
@@ -339,15 +314,7 @@ class Layout:
     @classmethod
     def read(cls, path: str | Path) -> Layout:
         """The edge of a TOML file."""
-        name, values, problems = read_file(path, cls)
-        home = Path(path).absolute().parent
-        try:
-            layout = cls(**values, home=home)
-        except TopologyError as error:
-            raise TopologyError(name, [*problems, *error.problems]) from None
-        if problems:
-            raise TopologyError(name, problems)
-        return layout
+        return read_whole(path, cls)
 
     def path(self, relative: str) -> Path:
         return self.home / relative

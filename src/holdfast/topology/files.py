@@ -10,25 +10,34 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from holdfast.topology.problems import Problem, TopologyError, did_you_mean
 from holdfast.topology.settings import ByName, Inline, InList, One, Setting, Steps, settings_of
 
-__all__ = ["read_file"]
+__all__ = ["read_whole"]
+
+Whole = TypeVar("Whole")
 
 LARGEST_FILE: Final = 256 * 1024
 MOST_UNKNOWN: Final = 1_000
 
 
-def read_file(path: str | Path, table: type) -> tuple[str, dict[str, Any], list[Problem]]:
-    """What to call the file in errors, the fields of the table that it is, and what is wrong."""
+def read_whole(path: str | Path, table: type[Whole]) -> Whole:
+    """The table that a file is, made and checked as a whole; one error tells all that is wrong.
+    Without a name of its own it has that of the file."""
     place = str(path)
     reader = _Reader()
-    raw = _parse(place, _read_text(place, path))
-    values = reader.read_fields(table, raw, "", "")
+    values = reader.read_fields(table, _parse(place, _read_text(place, path)), "", "")
     values.setdefault("name", Path(path).stem)
-    return place, values, reader.problems
+    values["home"] = Path(path).absolute().parent
+    try:
+        whole = table(**values)
+    except TopologyError as error:
+        raise TopologyError(place, [*reader.problems, *error.problems]) from None
+    if reader.problems:
+        raise TopologyError(place, reader.problems)
+    return whole
 
 
 def _read_text(place: str, path: str | Path) -> str:

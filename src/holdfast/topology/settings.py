@@ -31,6 +31,9 @@ __all__ = [
     "is_not",
     "is_sound",
     "optional",
+    "read_one",
+    "read_some",
+    "read_tables",
     "setting",
     "settings_of",
     "table",
@@ -259,3 +262,33 @@ class Named(Mapping[str, Listed]):
 def is_not(value: Any, what: str) -> Refused:
     """The refusal of a value that is something else altogether."""
     return Refused.because(f"{show(value)} is not {what}")
+
+
+def read_tables(value: Any) -> Named[Any]:
+    """Tables by their names, of which there may be none."""
+    if not isinstance(value, Mapping):
+        raise is_not(value, "tables by their names")
+    return value if isinstance(value, Named) else Named(value)
+
+
+def read_some(remedy: str) -> Callable[[Any], Named[Any]]:
+    """Tables by their names, at least one; else `remedy` says what to do."""
+
+    def read(value: Any) -> Named[Any]:
+        tables = read_tables(value)
+        if not tables:
+            raise Refused.because("there is none", remedy)
+        return tables
+
+    return read
+
+
+def read_one(kind: type[Table]) -> Callable[[Any], Table]:
+    """One table of this kind."""
+
+    def read(value: Any) -> Table:
+        if not isinstance(value, kind):
+            raise is_not(value, "a table")
+        return value
+
+    return read

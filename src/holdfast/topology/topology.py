@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field
 from pathlib import Path
-from typing import Any
 
 from holdfast.errors import InvalidArgumentError
 from holdfast.topology.addresses import parse_address
@@ -24,10 +23,11 @@ from holdfast.topology.settings import (
     Kind,
     Named,
     One,
-    Refused,
     Setting,
-    is_not,
     optional,
+    read_one,
+    read_some,
+    read_tables,
     setting,
     table,
 )
@@ -37,25 +37,6 @@ from holdfast.topology.stages import Replica, Stage
 from holdfast.topology.streams import Stream
 
 __all__ = ["Topology"]
-
-
-def _read_tables(value: Any) -> Named[Any]:
-    if not isinstance(value, Mapping):
-        raise is_not(value, "tables by their names")
-    return value if isinstance(value, Named) else Named(value)
-
-
-def _read_streams(value: Any) -> Named[Any]:
-    tables = _read_tables(value)
-    if not tables:
-        raise Refused.because("there is none", "add one as [streams.NAME], with source and address")
-    return tables
-
-
-def _read_security(value: Any) -> Security:
-    if not isinstance(value, Security):
-        raise is_not(value, "a table")
-    return value
 
 
 @table
@@ -78,20 +59,22 @@ class Topology:
         default="the name and `-state`",
     )
     security: Setting[Security | None, Security | None] = optional(
-        Kind[Security, Security]("a table", _read_security, shape=One(Security)),
+        Kind[Security, Security]("a table", read_one(Security), shape=One(Security)),
         "What keeps strangers out.",
         example='{ token_env = "HOLDFAST_TOKEN" }',
     )
     streams: Setting[Mapping[str, Stream], Named[Stream]] = setting(
         Kind[Mapping[str, Stream], Named[Stream]](
-            "tables by their names", _read_streams, shape=ByName(Stream)
+            "tables by their names",
+            read_some("add one as [streams.NAME], with source and address"),
+            shape=ByName(Stream),
         ),
         "The streams that come from outside.",
         example='{ readings = { source = "push", ... } }',
     )
     stages: Setting[Mapping[str, Stage], Named[Stage]] = setting(
         Kind[Mapping[str, Stage], Named[Stage]](
-            "tables by their names", _read_tables, shape=ByName(Stage)
+            "tables by their names", read_tables, shape=ByName(Stage)
         ),
         "What is done with them.",
         example='{ clean = { inputs = ["readings"], ... } }',
@@ -99,7 +82,7 @@ class Topology:
     )
     sinks: Setting[Mapping[str, Sink], Named[Sink]] = setting(
         Kind[Mapping[str, Sink], Named[Sink]](
-            "tables by their names", _read_tables, shape=ByName(Sink)
+            "tables by their names", read_tables, shape=ByName(Sink)
         ),
         "Where they go.",
         example='{ archive = { stream = "clean", ... } }',
@@ -116,17 +99,9 @@ class Topology:
     @classmethod
     def read(cls, path: str | Path) -> Topology:
         """The topology of a TOML file."""
-        from holdfast.topology.files import read_file
+        from holdfast.topology.files import read_whole
 
-        name, values, problems = read_file(path, cls)
-        home = Path(path).absolute().parent
-        try:
-            topology = cls(**values, home=home)
-        except TopologyError as error:
-            raise TopologyError(name, [*problems, *error.problems]) from None
-        if problems:
-            raise TopologyError(name, problems)
-        return topology
+        return read_whole(path, cls)
 
     def text(self) -> str:
         """The topology as a TOML file, from which it can be read again."""
