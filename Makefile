@@ -4,7 +4,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 WORKERS ?= 2
 
-.PHONY: help demo test lint format bench soak pictures constraints java broker clean
+.PHONY: help demo test lint format bench soak pictures constraints java broker browser clean
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -13,7 +13,7 @@ help: ## list the targets
 demo: $(INSTALLED) java ## sensors and a replicated pipeline on Spark, killed and cut: the answers hold
 	$(BIN)/holdfast demo
 
-test: $(INSTALLED) java broker ## run every test; ARGS="-k name" passes options to pytest
+test: $(INSTALLED) java broker browser ## run every test; ARGS="-k name" passes options to pytest
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
 lint: $(INSTALLED) ## check style, formatting and types
@@ -31,11 +31,12 @@ bench: $(INSTALLED) ## measure and check the claims; PART=name for one part
 soak: $(INSTALLED) ## long fault campaigns; PART=name SEEDS=n MINUTES=m FIRST=seed; SEED=n replays one
 	$(BIN)/python -m soak $(PART) $(if $(SEEDS),--seeds $(SEEDS)) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(FIRST),--first $(FIRST)) $(if $(SEED),--seed $(SEED))
 
-pictures: $(INSTALLED) ## draw the pictures of docs/ anew
+pictures: $(INSTALLED) java browser ## draw the pictures of docs/ anew
 	$(BIN)/python scripts/draw-forests.py
 	$(BIN)/python scripts/draw-approximation.py
 	$(BIN)/python scripts/draw-failure.py
 	$(BIN)/python scripts/write-topology-reference.py
+	PYTHONPATH=. $(BIN)/python scripts/draw-console.py
 
 constraints: ## pin the newest dependencies that fit pyproject.toml and benchmarks/peers.in
 	scripts/refresh-constraints.sh
@@ -49,6 +50,9 @@ java:
 
 broker:
 	@scripts/require-mosquitto.sh
+
+browser:
+	@scripts/require-chromium.sh
 
 $(INSTALLED): pyproject.toml constraints.txt scripts/create-venv.sh
 	scripts/create-venv.sh .venv

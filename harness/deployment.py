@@ -15,6 +15,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from heapq import merge
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any, Self
@@ -69,11 +70,14 @@ class Deployment:
         masters: Mapping[str, str] | None = None,
         voter: str | None = None,
         liars: Mapping[str, str] | None = None,
+        shared: bool = False,
     ) -> None:
         """`masters`: where replicas have their executors that do not have them in themselves.
         `voter`: settings of the gate of the last stage, which then has one replica and compares
-        those before it. `liars`: replicas that lie, and how."""
+        those before it. `liars`: replicas that lie, and how. `shared`: the replicas of `clean`
+        share its work."""
         self.folder = folder
+        self.shared = shared
         self.voter = voter
         self.liars = dict(liars or {})
         self._masters = masters or {}
@@ -92,7 +96,7 @@ class Deployment:
         self.topology = Topology.read(self.file)
         self.parties = self.topology.parties()
         self.replicas = [name for name in self.parties if "/" in name]
-        self.max_delay = int(self.topology.stages["clean"].max_delay) / 1e6
+        self.max_delay = self.topology.stages["clean"].max_delay / 1e6
         self.proxies: dict[tuple[str, str], Proxy] = {}
         """By who calls and who is called."""
         self.processes: dict[str, Family] = {}
@@ -125,11 +129,14 @@ class Deployment:
             votes = self.voter is not None and stage == self.last
             count = 1 if votes else replicas
             addresses = [f"127.0.0.1:{free_port()}" for _ in range(count)]
+            gate = str(self.voter) if votes else f'max_delay = "{max_delay}"'
+            if self.shared and stage == self.stages[0]:
+                gate = 'policy = "share"'
             lines += [
                 f"[stages.{stage}]",
                 f"inputs = {json.dumps(inputs)}",
                 f"replicas = {json.dumps(addresses)}",
-                str(self.voter) if votes else f'max_delay = "{max_delay}"',
+                gate,
                 "shards = 1",
             ]
             if stage == "sums":
@@ -158,7 +165,8 @@ class Deployment:
         publishers = {
             party: self._route(CLIENT, party) for party in self.topology.publishers(self.last)
         }
-        self._read(Reader(self.last, publishers, me=CLIENT), self._hear)
+        seats = self.topology.seats(self.last)
+        self._read(Reader(self.last, publishers, me=CLIENT, seats=seats), self._hear)
         for name, logged in self._logged.items():
             address = self.parties[name].address
             assert address is not None
@@ -361,8 +369,18 @@ class Deployment:
         start, end = said["start"], said["boundary"]
         address = self.parties[name].address
         assert address is not None
-        ticket = LogTicket(name.partition("/")[0], start, end)
-        return start, end, _rows(fetch(address, None, ticket.write()))
+        parts = [
+            _rows(fetch(address, None, LogTicket(stream, start, end).write()))
+            for stream in said.get("seats") or [name.partition("/")[0]]
+        ]
+        # A bucket is of one seat.
+        bucket = int(self.topology.bucket)
+        rows = list(merge(*parts, key=lambda row: row[0] // bucket))
+        return start, end, rows
+
+    def seats(self, name: str) -> list[str]:
+        """Where a replica sits that shares its work."""
+        return sorted((self.status(name) or {}).get("seats", ()))
 
     def source_rows(self, end: int) -> list[Row]:
         """All rows that the sources have logged before a boundary: time, sensor, value; those of
@@ -416,8 +434,15 @@ class Deployment:
             if name in self.processes:
                 start, end, rows = self.replica_rows(name)
                 right = self.right_rows(name.partition("/")[0], end)
-                kept = [row for row in right if row[0] >= start]
+                is_its = self._share_of(name)
+                kept = [row for row in right if row[0] >= start and is_its(row[0])]
                 assert rows == kept, _difference(name, rows, kept)
+
+    def _share_of(self, name: str) -> Callable[[int], bool]:
+        """Whether rows of a time are the replica's: all, or those of the seats it sits in."""
+        seats, own = list(self.topology.seats(name.partition("/")[0])), self.seats(name)
+        bucket = int(self.topology.bucket)
+        return lambda time: not seats or seats[time // bucket % len(seats)] in own
 
 
 def _is_in_batch(checkpoint: Path) -> bool:

@@ -12,7 +12,7 @@ from holdfast.edge.client import Client
 from holdfast.edge.errors import SilentError
 from holdfast.edge.fleet import Fleet
 from holdfast.edge.layout import Layout
-from holdfast.edge.plant import Expected, write_plant
+from holdfast.edge.plant import Expected, free_ports, write_plant
 
 __all__ = ["EdgeTrial"]
 
@@ -28,6 +28,8 @@ class EdgeTrial:
         self.fleet = Fleet(self.layout, self.file, folder / "logs", options or {})
         self.client = Client(self.layout)
         self._output = self.layout.path(self.layout.root.output or "")
+        self._left: list[dict[str, Any]] = []
+        """What sensors reported at the end of earlier lives."""
 
     def __enter__(self) -> Self:
         try:
@@ -91,8 +93,28 @@ class EdgeTrial:
         while (left := moment / 1e6 - time.time()) > 0:
             time.sleep(min(left, 0.05))
 
+    def add_child(self, name: str, *, group: str = "edge") -> None:
+        """One that the file of the others does not name joins them."""
+        address = f"127.0.0.1:{free_ports(1)[0]}"
+        self.layout = self.fleet.layout = self.layout.with_child(name, address, group)
+        self.fleet.options = {**self.fleet.options, name: ["--join", address, "--group", group]}
+        self.client.close()
+        self.client = Client(self.layout)
+        self.fleet.start(name)
+
+    def restart_sensor(self, name: str) -> None:
+        """End it and start it again under its name; it has told what it sent before."""
+        self.fleet.end(name)
+        self._left.append(json.loads(self.fleet.report(name).read_text()))
+        self.fleet.report(name).unlink()
+        self.fleet.start(name)
+        self.wait(self.fleet.report(name).exists)
+
     def reports(self) -> list[dict[str, Any]]:
-        return [json.loads(self.fleet.report(name).read_text()) for name in self.layout.sensors]
+        """Of all sensors, in all their lives."""
+        names = self.layout.sensors
+        now = [json.loads(self.fleet.report(name).read_text()) for name in names]
+        return [*self._left, *now]
 
     def expected(self) -> Expected:
         return Expected(self.layout, self.reports())

@@ -7,8 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.topology import Topology
+
 REPOSITORY = Path(__file__).parent.parent
 DOCUMENTS = [REPOSITORY / "README.md", *sorted(REPOSITORY.glob("docs/**/*.md"))]
+
+TOPOLOGIES = {"README.md": 1, "docs/running.md": 1, "docs/edge.md": 1}
+"""How many whole topologies a document has at least: blocks of TOML that name streams and sinks."""
 
 BLOCK = re.compile(r"^```python[ \t]*\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
 
@@ -34,6 +39,17 @@ def run_blocks(path: Path) -> int:
 def test_examples_run(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     run_blocks(path)
+
+
+@pytest.mark.parametrize("name", TOPOLOGIES)
+def test_topologies_are_right(name: str, tmp_path: Path) -> None:
+    blocks = re.findall(r"^```toml\n(.*?)^```", (REPOSITORY / name).read_text(), re.M | re.S)
+    whole = [block for block in blocks if "bucket" in block and "[sinks" in block]
+    for block in whole:
+        file = tmp_path / "example.toml"
+        file.write_text(block)
+        assert Topology.read(file).sinks
+    assert len(whole) >= TOPOLOGIES[name]
 
 
 def test_there_are_examples() -> None:

@@ -15,10 +15,11 @@ class Scale:
 
     sensors: int = 6
     children: int = 8
-    rounds: int = 3
-    measured: float = 8.0
-    """For how long a rate is watched."""
-    offered: float = 6_000_000
+    rounds: int = 8
+    """Of four turns."""
+    measured: float = 2.5
+    """For how long a rate is watched in one turn."""
+    offered: float = 15_000_000
     """Events a second that each sensor would send if it could: more than can be taken."""
     saturates: bool = True
     """Whether it must be more."""
@@ -34,7 +35,7 @@ class Scale:
 
 
 FULL: Final = Scale()
-QUICK: Final = Scale(rounds=1, repeats=1)
+QUICK: Final = Scale(rounds=2, repeats=1)
 SMOKE: Final = Scale(
     sensors=2,
     children=3,

@@ -6,14 +6,12 @@ ratios within this run, and the rate that was asked for.
 
 from __future__ import annotations
 
-from importlib import import_module
-from importlib.util import find_spec
-
 from benchmarks.edge.latency import report_latency
 from benchmarks.edge.rates import report_rates
 from benchmarks.edge.scale import chosen_scale
 from benchmarks.edge.suspicion import report_suspicion
 from benchmarks.report import Report
+from benchmarks.sharing import table as delivery_table
 
 
 def run(report: Report) -> None:
@@ -21,6 +19,5 @@ def run(report: Report) -> None:
     report_rates(report, scale)
     report_latency(report, scale)
     report_suspicion(report, scale)
-    if find_spec("benchmarks.sharing") is not None:
-        columns, rows = import_module("benchmarks.sharing").table()
-        report.table("Delivery tables: records against whole tuples, bytes a tuple", columns, rows)
+    columns, rows = delivery_table()
+    report.table("Delivery tables: records against whole tuples, bytes a tuple", columns, rows)

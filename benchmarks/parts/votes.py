@@ -1,7 +1,7 @@
 """Votes: what it costs a reader to compare replicas, and how long a bucket waits for them.
 
-No Spark is in it: the gates themselves are measured, on what four replicas publish. What a stage of
-four replicas costs is four times what one costs, and is not in the tables.
+First the gates themselves, without Spark, on what four replicas publish. Then each mode with four
+real replicas on Spark, which share this machine's cores: throughput and latency.
 """
 
 from __future__ import annotations
@@ -11,18 +11,22 @@ from functools import partial
 
 from benchmarks.report import Report
 from benchmarks.timing import Alternative, measure
+from benchmarks.votes.live import ALONE, live
 from benchmarks.votes.reading import read, record
 from benchmarks.votes.waiting import CASES, wait
 
 LEAST = 0.15
 """Four copies are decoded and hashed in the place of one."""
 POLICIES = ("vote", "vote-latest", "sample", "first", "latest")
+EXACTLY_ONCE = ("vote", "sample", "first")
 
 
 def run(report: Report) -> None:
     small = os.environ.get("HOLDFAST_BENCH") == "smoke"
     _report_reading(report, buckets=20 if small else 100, repeats=1 if small else 5)
     _report_waiting(report, buckets=200 if small else 10_000)
+    if not small:
+        _report_live(report, seconds=24.0, rows=400_000)
 
 
 def _report_reading(report: Report, *, buckets: int, repeats: int) -> None:
@@ -98,3 +102,25 @@ def _report_waiting(report: Report, *, buckets: int) -> None:
         "none",
         at_least=False,
     )
+
+
+def _report_live(report: Report, *, seconds: float, rows: int) -> None:
+    found = {}
+    for policy in (ALONE, *POLICIES):
+        report.progress(f"on Spark: {policy}")
+        found[policy] = live(policy, seconds, rows)
+    report.table(
+        f"on Spark, buckets of 2 s: delays at 70 rows/s, and a backlog of {rows:,} rows",
+        ["mode", "p50 s", "p99 s", "buckets", "thousand rows/s", "rows in the result"],
+        [
+            [policy, each.p50, each.p99, each.buckets, each.rate / 1e3, f"{each.share:.1%}"]
+            for policy, each in found.items()
+        ],
+    )
+    for policy in EXACTLY_ONCE:
+        report.claim(
+            f"rows of a backlog that come through {policy} on Spark, exactly once",
+            1 - abs(1 - found[policy].share),
+            1.0,
+            "all of them",
+        )

@@ -14,15 +14,16 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeVar
 
 from harness.processes import Family, spark_environment
-from harness.verified.billing import small_config, verify_billing
-from harness.verified.holds import Hold
+from harness.verified.holds import Hold, Parts
 from harness.verified.lies import Lie
 from holdfast.protocol.verification import Mode
+from holdfast.verify.account import Account
 
 __all__ = ["Taken", "run_copies", "run_killed", "run_verified"]
 
@@ -39,9 +40,11 @@ SETTINGS: Final = {
     "spark.sql.shuffle.partitions": "2",
     "spark.default.parallelism": "2",
 }
-PAUSE: Final = 0.05
-ORPHANS: Final = 20.0
-"""Seconds for processes to end that others have left behind."""
+WRITTEN: Final = "bills/_SUCCESS"
+"""What Spark writes last."""
+PAUSE: Final = 0.02
+ORPHANS: Final = 90.0
+"""Seconds for processes to come to their end, and for those that others have left behind."""
 PR_SET_CHILD_SUBREAPER: Final = 36
 """Of <linux/prctl.h>."""
 
@@ -61,18 +64,18 @@ def run_copies(file: Path, folder: Path, count: int) -> Taken:
 
     def run() -> tuple[float, ...]:
         begun = time.perf_counter()
-        copies = [_start(file, folder, f"copy {number}") for number in range(count)]
-        done: dict[int, float] = {}
-        try:
+        with ExitStack() as stack:
+            copies = [
+                stack.enter_context(_copy(file, folder, f"copy {number}"))
+                for number in range(count)
+            ]
+            done: dict[int, float] = {}
             while len(done) < count:
                 for number, copy in enumerate(copies):
-                    if number not in done and copy.status is not None:
-                        assert copy.status == 0, copy.tail()
+                    if number not in done and _is_there(copy, folder / f"copy {number}" / WRITTEN):
                         done[number] = time.perf_counter() - begun
                 time.sleep(PAUSE)
-        finally:
-            for copy in copies:
-                copy.kill()
+            _end(copies)
         return tuple(sorted(done.values()))
 
     seconds, processors = _counted(folder, run)
@@ -84,14 +87,15 @@ def run_killed(file: Path, folder: Path, after: float) -> Taken:
 
     def run() -> tuple[float, ...]:
         begun = time.perf_counter()
-        with _start(file, folder, "killed") as copy:
+        with _copy(file, folder, "killed") as copy:
             while time.perf_counter() - begun < after and copy.status is None:
                 time.sleep(PAUSE)
-        with _start(file, folder, "again") as copy:
-            while copy.status is None:
+        with _copy(file, folder, "again") as copy:
+            while not _is_there(copy, folder / "again" / WRITTEN):
                 time.sleep(PAUSE)
-            assert copy.status == 0, copy.tail()
-        return (time.perf_counter() - begun,)
+            seconds = time.perf_counter() - begun
+            _end([copy])
+        return (seconds,)
 
     seconds, processors = _counted(folder, run)
     return Taken(seconds, processors)
@@ -105,14 +109,38 @@ def run_verified(
     holds: Sequence[Hold] = (),
 ) -> Taken:
     """Four replicas, until their result is delivered."""
-    # Without faults all come to their end, as copies do; else some never would.
-    config = small_config(folder, mode=mode, linger=0.0 if lies else 60.0)
-    account, processors = _counted(
-        folder, lambda: verify_billing(file, config, folder, lies, holds)
-    )
-    assert account.is_verified, account.text()
+    parts = folder / "given.json"
+    Parts(tuple(lies), tuple(holds)).write(parts)
+
+    def run() -> tuple[float, Account]:
+        begun = time.perf_counter()
+        words = ("benchmarks.verified.submit", str(parts), str(file), str(folder), str(mode))
+        with _start(folder, "verified", *words) as job:
+            while not _is_there(job, folder / "output"):
+                time.sleep(PAUSE)
+            seconds = time.perf_counter() - begun
+            _end([job])
+        (account,) = (folder / "work").glob("*/account.json")
+        return seconds, Account.read(account.parent)
+
+    (seconds, account), processors = _counted(folder, run)
     again = max(run.epoch + run.attempt for run in account.runs.values())
-    return Taken((account.seconds,), processors, again)
+    return Taken((seconds,), processors, again)
+
+
+def _is_there(process: Family, result: Path) -> bool:
+    """Whether it has written its result; it must not end before."""
+    if result.exists():
+        return True
+    assert process.status in (None, 0), process.tail()
+    return False
+
+
+def _end(processes: Sequence[Family]) -> None:
+    """Let them come to their end by themselves."""
+    for process in processes:
+        process.wait_gone(ORPHANS)
+        assert process.status == 0, process.tail()
 
 
 def _counted(folder: Path, run: Callable[[], T]) -> tuple[T, float]:
@@ -139,9 +167,11 @@ def _processors() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def _start(file: Path, folder: Path, name: str) -> Family:
-    command = [
-        *(sys.executable, "-m", "benchmarks.verified.copy"),
-        *(str(file), str(folder / name), json.dumps(SETTINGS)),
-    ]
+def _copy(file: Path, folder: Path, name: str) -> Family:
+    words = (str(file), str(folder / name), json.dumps(SETTINGS))
+    return _start(folder, name, "benchmarks.verified.copy", *words)
+
+
+def _start(folder: Path, name: str, *words: str) -> Family:
+    command = [sys.executable, "-m", *words]
     return Family(command, folder, spark_environment(folder), log=f"{name}.log")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import runpy
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -78,9 +78,10 @@ def verify_billing(
     folder: Path,
     lies: Sequence[Lie] = (),
     holds: Sequence[Hold] | None = None,
+    environment: Mapping[str, str] | None = None,
 ) -> Account:
     """Verified or not: the account says so. What the command shows goes to a file. Unless `holds`
-    say who waits for whom, every lie is told: others wait for it."""
+    say who waits for whom, every lie is told: others wait for it. `environment`: of replicas."""
     if holds is None:
         holds = holds_for(lies, Quorum(config.model, config.faults).numbers)
     parts = folder / "parts.json"
@@ -92,7 +93,7 @@ def verify_billing(
         return ProcessLauncher(
             submission,
             replica=("-m", "harness.verified.lying_replica", str(parts)),
-            environment=spark_environment(folder),
+            environment=environment or spark_environment(folder),
         )
 
     with (folder / "screen.txt").open("a") as screen:

@@ -59,7 +59,10 @@ def _random(folder: Path, rng: Random) -> str:
         rate=rng.choice([500, 5_000, 15_000]),
         keys=5,
         queries=QUERIES,
-        settings={"spread": rng.choice([1, 3])},
+        settings={
+            "spread": rng.choice([1, 3]),
+            "succession": rng.choice(["spread", "ring", "bully"]),
+        },
     )
     done = []
     with trial:
@@ -110,6 +113,23 @@ def kill_an_intermediate(trial: EdgeTrial, rng: Random) -> None:
     return None
 
 
+def add_a_child(trial: EdgeTrial, rng: Random) -> None:
+    """It joins while another is killed, or is killed itself."""
+    name = f"c{len(trial.layout.children) + 1}"
+    trial.add_child(name)
+    time.sleep(rng.uniform(0.0, 4.0))
+    victim = rng.choice(list(trial.layout.children))
+    trial.fleet.kill(victim)
+    time.sleep(rng.uniform(0.0, 2.0))
+    trial.fleet.start(victim)
+    trial.wait(lambda: name in trial.status("root")["groups"]["edge"]["members"], 60)
+    _wait_for_homes(trial)
+
+
+def restart_a_sensor(trial: EdgeTrial, rng: Random) -> None:
+    trial.restart_sensor(rng.choice(list(trial.layout.sensors)))
+
+
 def kill_the_root(trial: EdgeTrial, rng: Random) -> None:
     trial.fleet.kill("root")
     time.sleep(rng.uniform(0.0, 1.0))
@@ -122,14 +142,18 @@ _FAULTS: Final[list[Callable[[EdgeTrial, Random], None]]] = [
     stop_a_child,
     kill_an_intermediate,
     kill_the_root,
+    add_a_child,
+    restart_a_sensor,
 ]
 
 
 def _wait_for_homes(trial: EdgeTrial) -> None:
-    members = sorted(trial.layout.children)
-    count = len(members) * trial.layout.spread
-    homes = {str(number): members[number % len(members)] for number in range(count)}
-    trial.wait(lambda: trial.status("root")["groups"]["edge"]["owners"] == homes, 60)
+    def is_home() -> bool:
+        homes = trial.status("root")["groups"]["edge"]["homes"]
+        owned = {name: trial.status(name).get("owned", []) for name in trial.layout.children}
+        return homes == {str(each): name for name, own in owned.items() for each in own}
+
+    trial.wait(is_home, 60)
 
 
 def _told(trial: EdgeTrial, windows: list[dict[str, object]], what: str) -> str:

@@ -20,6 +20,8 @@ from rich.console import Console
 from holdfast import __version__
 from holdfast.edge.command import edge
 from holdfast.errors import HoldfastError, InvalidArgumentError
+from holdfast.federation.command import contracts
+from holdfast.tenants.command import serve, tenant
 
 __all__ = ["ExitCode", "app", "main"]
 
@@ -41,6 +43,9 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 app.add_typer(edge)
+app.add_typer(contracts)
+app.add_typer(tenant)
+app.command()(serve)
 
 
 def _print_version(wanted: bool) -> None:
@@ -98,13 +103,21 @@ def node(
     metrics: Annotated[
         int | None, typer.Option(help="Serve figures for Prometheus on this port of 127.0.0.1.")
     ] = None,
+    spark_ui: Annotated[
+        bool, typer.Option("--spark-ui", help="Let a replica's Spark serve its own page.")
+    ] = False,
 ) -> None:
     """Run one party of a topology: a replica of a stage, the source of a stream, or a sink."""
     from holdfast.parties.process import read_routes, run_party
     from holdfast.topology import Topology
 
     run_party(
-        Topology.read(file), party, master=master, routes=read_routes(route or []), metrics=metrics
+        Topology.read(file),
+        party,
+        master=master,
+        routes=read_routes(route or []),
+        metrics=metrics,
+        spark_ui=spark_ui,
     )
 
 
@@ -122,6 +135,18 @@ def run(
             "on this port and each other's on the next."
         ),
     ] = None,
+    console: Annotated[
+        int | None, typer.Option(help="Serve the console on this port of 127.0.0.1.")
+    ] = None,
+    demo: Annotated[
+        bool,
+        typer.Option(
+            "--demo", help="With --console: let whoever has the token freeze, kill and cut."
+        ),
+    ] = False,
+    spark_ui: Annotated[
+        bool, typer.Option("--spark-ui", help="Let each replica's Spark serve its own page.")
+    ] = False,
 ) -> None:
     """Run all parties of a topology on this machine, and show how they are."""
     from threading import Event
@@ -130,14 +155,83 @@ def run(
 
     ending = Event()
     signal.signal(signal.SIGTERM, lambda *_: ending.set())
-    run_topology(
+    options = ["--master", master, *(["--spark-ui"] if spark_ui else [])]
+    if console is None:
+        if demo:
+            raise InvalidArgumentError("--demo: does not go without --console; give it too")
+        run_topology(
+            file, Console(), only=only or [], options=options, metrics=metrics, ending=ending
+        )
+        return
+    from holdfast.console.command import Wish, run_with_console
+
+    run_with_console(
         file,
         Console(),
+        Wish(console),
+        demo=demo,
         only=only or [],
-        options=["--master", master],
+        options=options,
         metrics=metrics,
         ending=ending,
     )
+
+
+@app.command()
+def participant(
+    file: Annotated[Path, typer.Argument(help="A participant, as TOML.")],
+    master: Annotated[str, typer.Option(help="The Spark master that replicas use.")] = "local[2]",
+) -> None:
+    """Run the load manager of a participant, and the stages that it lets run here."""
+    from threading import Event
+
+    from holdfast.federation.process import run_participant
+    from holdfast.federation.settings import Participant
+
+    ending = Event()
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, lambda *_: ending.set())
+    run_participant(Participant.read(file), master=master, ending=ending)
+
+
+@app.command()
+def console(
+    file: Annotated[Path, typer.Argument(help="A topology, as TOML, that runs.")],
+    port: Annotated[int, typer.Option(help="The port of the page; 0 for any.")] = 8800,
+    host: Annotated[
+        str, typer.Option(help="The address of the page; beyond this machine it needs TLS.")
+    ] = "127.0.0.1",
+    name: Annotated[
+        list[str] | None,
+        typer.Option(help="What browsers call this host too; may be given again."),
+    ] = None,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(help="A file with the token of the page.", show_default="a new one"),
+    ] = None,
+    watch: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A stream to read all the time, so that there is a past to go back to; may be "
+            "given again.",
+            show_default="the last ones",
+        ),
+    ] = None,
+    route: Annotated[
+        list[str] | None,
+        typer.Option(help="PARTY=HOST:PORT: reach a party elsewhere than the file says."),
+    ] = None,
+) -> None:
+    """Show a running topology on a web page: live, and as it was during the last hour."""
+    from threading import Event
+
+    from holdfast.console.command import Wish, show_console
+    from holdfast.parties.process import read_routes
+
+    ending = Event()
+    signal.signal(signal.SIGTERM, lambda *_: ending.set())
+    wish = Wish(port, host, tuple(name or ()), token_file, watch)
+    show_console(file, Console(), wish, routes=read_routes(route or []), ending=ending)
 
 
 @app.command()

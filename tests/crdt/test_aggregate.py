@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.crdt import KINDS, Aggregate, Partial, aggregate, numbers
+from holdfast.crdt import KINDS, Aggregate, Partial, aggregate, decode_partial, numbers
 from holdfast.errors import InvalidArgumentError, InvalidValueError
 
 ANY_FLOATS = st.lists(
@@ -70,8 +70,8 @@ def test_a_partial_that_was_sent_and_read_again_goes_on_as_if_it_had_not(kind: s
     values = np.random.default_rng(1).normal(size=3000)
     travelled = made.empty()
     for frame in np.array_split(values, 23):
-        wire = msgspec.msgpack.encode(made.encode(made.add(travelled, frame)))
-        travelled = made.decode(msgspec.msgpack.decode(wire))
+        wire = msgspec.msgpack.encode(made.add(travelled, frame))
+        travelled = decode_partial(msgspec.msgpack.decode(wire))
     assert travelled == take(made, values)
     hash(travelled)
 

@@ -103,3 +103,40 @@ def test_weaker_guarantees_err_on_their_side_only(tmp_path: Path, guarantee: str
                 assert (window["answer"] or 0) >= (right or 0)
             else:
                 assert (window["answer"] or 0) <= (right or 0)
+
+
+def test_a_child_joins_and_the_one_it_takes_from_is_killed(tmp_path: Path) -> None:
+    """The file of the others does not name it; sensors hear of it from whoever is left."""
+    settings = {"spread": 2}
+    with EdgeTrial(
+        tmp_path, children=3, sensors=2, rate=2_000, queries=QUERIES, settings=settings
+    ) as trial:
+        trial.add_child("c4")
+        owners = trial.wait(lambda: _owners(trial, "c4"))
+        assert owners["3"] == "c4", "the first of those who have most has given its last"
+        trial.fleet.kill("c3")
+        trial.wait(lambda: "c3" not in _owners(trial, "c4").values())
+        trial.wait_for_window(int(time.time() * 1e6) + WINDOW)
+        trial.fleet.kill("root")
+        trial.fleet.start("root")
+        trial.wait_for_window(int(time.time() * 1e6) + WINDOW)
+        assert trial.status("root")["groups"]["edge"]["members"] == ["c1", "c2", "c3", "c4"]
+        assert all(window["complete"] for window in trial.check())
+
+
+def _owners(trial: EdgeTrial, node: str) -> dict[str, str]:
+    """Of the partitions, if the node has any."""
+    owners = trial.status("root")["groups"]["edge"]["owners"]
+    return owners if node in owners.values() else {}
+
+
+def test_a_sensor_is_started_again_under_its_name(tmp_path: Path) -> None:
+    with EdgeTrial(tmp_path, children=3, sensors=2, rate=2_000, queries=QUERIES) as trial:
+        middle_of_next(trial)
+        trial.restart_sensor("s1")
+        trial.wait_for_window(int(time.time() * 1e6) + WINDOW)
+        assert trial.status("root")["groups"]["edge"]["sensors"] == ["s1", "s2"]
+        windows = trial.check()
+        assert windows[0]["complete"], "before it left"
+        assert windows[-1]["complete"], "and since it is back"
+        assert not all(window["complete"] for window in windows), "it may have had more to say"

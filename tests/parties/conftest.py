@@ -12,13 +12,14 @@ from tests.wire.parties import no_threads_left
 @pytest.fixture
 def no_spark(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Replicas run with a thread in the place of Spark, and leave none behind."""
-    from holdfast.parties import replica
+    from holdfast.parties import replica, sharing
     from holdfast.protocol import recovery
     from tests.parties.fake_query import FakeQuery, compile_fake
 
     # Replicas that begin together do not ask each other for long.
     monkeypatch.setattr(recovery, "ROUNDS", 1)
-    monkeypatch.setattr(replica, "StageQuery", FakeQuery)
-    monkeypatch.setattr(replica, "compile_stage", compile_fake)
+    for module in (replica, sharing):
+        monkeypatch.setattr(module, "StageQuery", FakeQuery)
+        monkeypatch.setattr(module, "compile_stage", compile_fake)
     with no_threads_left():
         yield

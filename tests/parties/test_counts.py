@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.parties.counts import ReplicaCounts
+from holdfast.parties.counts import ReplicaCounts, spark_status
 from holdfast.protocol.gates.order import Delays
 from holdfast.protocol.messages import Feed, Heartbeat, Progress, Send, Stable, Subscribe, Vitals
 from holdfast.protocol.node import Node
@@ -62,16 +62,16 @@ def test_what_a_node_has_published_and_what_waits() -> None:
     node, counts = make_node(), ReplicaCounts()
     numbers = subscriptions(node, 0)
     assert set(numbers) == {"a", "b"}
-    counts.look(node, 0)
+    counts.look([node], 0)
     assert counts.state == "STABLE"
     feed(node, "a", numbers, 0, 3 * SIZE, SIZE)
-    counts.look(node, SIZE)
+    counts.look([node], SIZE)
     assert (counts.buffered, counts.boundary) == (1, 0)
     assert counts.state == "FAILURE", "nobody has answered for long"
     feed(node, "b", numbers, 0, 2 * SIZE, 2 * SIZE)
     assert node.working is not None
     node.finished(node.working, {"clean": ()}, 3 * SIZE)
-    counts.look(node, 3 * SIZE)
+    counts.look([node], 3 * SIZE)
     status = counts.status()
     assert (status["boundary"], status["newest"], status["start"]) == (2 * SIZE, 2 * SIZE, 0)
     assert (status["lag_seconds"], status["delay_new_seconds"]) == (1.0, 1.0)
@@ -84,18 +84,42 @@ def test_a_clock_behind_the_stream_gives_no_lag_below_zero() -> None:
         feed(node, stream, numbers, 0, 5 * SIZE, 1)
     assert node.working is not None
     node.finished(node.working, {"clean": ()}, 2)
-    counts.look(node, 2)
+    counts.look([node], 2)
     assert (counts.lag, counts.delay_new) == (0, 0)
 
 
 def test_one_that_has_lost_its_state_is_silent() -> None:
     counts = ReplicaCounts(state="STABLE")
-    counts.look(make_node(lost=True), 5 * SIZE)
+    counts.look([make_node(lost=True)], 5 * SIZE)
     assert counts.status()["state"] == "FAILURE"
     assert counts.status()["lag_seconds"] == 5.0
 
 
 def test_rows_are_counted_by_the_replica() -> None:
     counts = ReplicaCounts(stable=3, tentative=4)
-    counts.look(make_node(), 0)
+    counts.look([make_node()], 0)
     assert (counts.status()["stable_rows"], counts.status()["tentative_rows"]) == (3, 4)
+
+
+def test_one_with_several_seats_is_no_better_than_the_worst_and_tells_of_each() -> None:
+    counts = ReplicaCounts()
+    one, other = make_node(), make_node(lost=True)
+    counts.look([one, other], 0)
+    assert counts.state == "FAILURE"
+    counts.look([one], 0)
+    assert counts.seats == {"clean": {"start": 0, "boundary": 0}}
+    counts.look([], 0)
+    assert (counts.state, counts.seats) == ("FAILURE", {})
+
+
+def test_what_is_told_of_spark() -> None:
+    progress = {
+        "durationMs": {"triggerExecution": 412},
+        "stateOperators": [{"numRowsTotal": 7}, {"numRowsTotal": 5}],
+    }
+    assert spark_status(progress, "http://127.0.0.1:4040") == {
+        "batch_seconds": 0.412,
+        "state_rows": 12,
+        "spark_ui": "http://127.0.0.1:4040",
+    }
+    assert spark_status(None, None) == {"batch_seconds": 0, "state_rows": 0, "spark_ui": None}

@@ -12,8 +12,11 @@ import pytest
 from holdfast.parties.places import (
     comparison_of,
     identities_of,
+    inputs_of,
     place_of,
+    reader_for,
     retention_of,
+    rules_of,
     security_of,
     settings_of,
 )
@@ -32,6 +35,7 @@ from holdfast.topology import (
     Stage,
     Stream,
     Topology,
+    Where,
     Window,
 )
 from holdfast.wire import WireError
@@ -185,7 +189,7 @@ def voted(policy: str, **gate: Any) -> Topology:
     )
 
 
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("policy", [each for each in POLICIES if each not in ("share", "merge")])
 def test_how_replicas_are_compared(policy: str) -> None:
     given = voted(policy)
     comparison = comparison_of(given.stages["means"])
@@ -245,3 +249,44 @@ def test_secrets_are_found_beside_the_topology(tmp_path: Path) -> None:
     assert security is not None
     assert not security.tls
     assert any(b"a long and secret token" in value for _, value in security.headers)
+
+
+def shared(**settings: Any) -> Topology:
+    steps = [Where("value > 0")]
+    return topology({"policy": "share", "max_delay": "forever", "steps": steps, **settings})
+
+
+def test_one_who_shares_the_work_stands_in_a_seat() -> None:
+    given = shared()
+    place = place_of(given, "clean/2", "clean@1")
+    assert place.name == "clean@1"
+    assert place.peers == ()
+    assert place.outputs.keys() == place.readers.keys() == place.retentions.keys() == {"clean@1"}
+    assert place.readers["clean@1"] == given.readers("clean")
+
+
+def test_those_before_it_keep_what_its_seats_lack() -> None:
+    assert shared().readers("readings")[:2] == ("clean@1", "clean@2")
+
+
+def test_who_reads_shared_work_reads_all_seats() -> None:
+    given = shared()
+    place = place_of(given, "means/1")
+    assert place.inputs["clean@1"] == ("clean/1", "clean/2")
+    assert place.inputs["clean@2"] == ("clean/2", "clean/1")
+    assert {number for number, _ in inputs_of(given, "means").values()} == {0}
+
+
+def test_colleagues_look_after_each_other_less_often_than_readers_do() -> None:
+    rules = rules_of(shared(heartbeat="20ms", missed=4, guarantee="at-most-once"), "clean")
+    assert rules.guarantee.value == "at-most-once"
+    assert rules.period == 100_000
+    assert rules.missed == 4
+
+
+def test_whoever_sits_in_a_seat_reads_in_its_own_name_and_for_the_seat() -> None:
+    identities = identities_of(shared())
+    assert reader_for("clean@2", "clean/1") == "clean@2/1"
+    identities.check("clean@2/1", "clean/1")
+    with pytest.raises(WireError, match="may not call as clean@2/1"):
+        identities.check("clean@2/1", "means/1")

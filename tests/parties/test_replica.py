@@ -85,7 +85,7 @@ def test_two_replicas_publish_the_same(tmp_path: Path) -> None:
         assert first == second
 
 
-SHORT: Final = {"max_delay": "400ms", "heartbeat": "100ms"}
+SHORT: Final = {"max_delay": "500ms", "heartbeat": "100ms"}
 
 
 class Feeder:

@@ -259,3 +259,18 @@ def test_parties_are_asked_how_they_are(tmp_path: Path) -> None:
             assert keepers["archive"].status is None
         supervisor.look()
         assert keepers["readings"].status is None
+
+
+def test_who_is_still_starting_is_not_waited_for_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor_module, "PATIENCE", 200.0)
+    monkeypatch.setattr(supervisor_module, "STARTING", 0.1)
+    topology = fleet(tmp_path)
+    supervisor = supervise(topology, STUBBORN, "edge")
+    [keeper] = supervisor.keepers.values()
+    supervisor.look()
+    wait_for(lambda: keeper.log.read_text() == "here\n")
+    assert keeper.is_starting
+    supervisor.close()
+    assert keeper.process is None

@@ -543,3 +543,15 @@ def test_dropping_previews_and_undos_leaves_the_stable_stream(seed: int) -> None
         base += 10
         reader.join(previews=True)
     assert reader.rows == list(piece(0, reader.position).rows)
+
+
+def test_whoever_reads_for_a_seat_acknowledges_for_it() -> None:
+    line = Line("readings", ["clean@1", "clean@2"])
+    assert line.knows("clean@2/1")
+    assert not line.knows("clean@3/1")
+    line.publish(Segment(0, 10, ()))
+    line.acknowledge("clean@1/1", 7)
+    line.acknowledge("clean@2/1", 5)
+    line.acknowledge("clean@2/2", 4)
+    line.acknowledge("clean@3/1", 1)
+    assert line.acknowledged == 5

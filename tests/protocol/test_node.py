@@ -298,13 +298,13 @@ def test_an_input_that_runs_ahead_is_paused_until_there_is_room() -> None:
     rig.run(500)
     rig.upstream.down = {"z"}
     rig.run(2000, ["a"])
-    assert rig.node.intakes["a"].is_paused
-    assert rig.node.intakes["a"].position == 900
+    assert rig.node.inputs.intakes["a"].is_paused
+    assert rig.node.inputs.intakes["a"].position == 900
     assert [to for to, _ in rig.sent(Unsubscribe)] == ["x"]
     rig.upstream.down = set()
     rig.publish("b", 2000)
     rig.run(2500)
-    assert not rig.node.intakes["a"].is_paused
+    assert not rig.node.inputs.intakes["a"].is_paused
     rig.check(2500)
 
 

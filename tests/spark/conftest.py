@@ -10,6 +10,7 @@ from holdfast.spark.sessions import local_session
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    session = local_session("holdfast tests")
+    # A task that fails is tried again, as everywhere but in a session on one machine.
+    session = local_session("holdfast tests", master="local[*, 2]")
     yield session
     session.stop()

@@ -239,6 +239,14 @@ BROKEN: list[tuple[tuple[Any, ...], str, str]] = [
     (("sinks", "archive", "policy", "order"), "[sinks.archive] policy", "'order' is not known"),
     (("sinks", "archive", "policy", "vote"), "[sinks.archive] policy", "needs 4 replicas of each"),
     (("sinks", "archive", "every", 3), "[sinks.archive] every", "or use 'sample'"),
+    ((*STAGE, "routing", "hash"), "[stages.clean] routing", "leave it out, or use 'share'"),
+    (
+        (*STAGE, "routing", "random"),
+        "[stages.clean] routing",
+        "give one of round-robin, hash, prim",
+    ),
+    ((*STAGE, "guarantee", "at-most-once"), "[stages.clean] guarantee", "or use 'share'"),
+    (("sinks", "archive", "policy", "share"), "[sinks.archive] policy", "'share' is not known"),
     (
         ("stages", "pairs", "max_delay", "4s"),
         "[stages.pairs] max_delay",
@@ -248,6 +256,11 @@ BROKEN: list[tuple[tuple[Any, ...], str, str]] = [
         (*STAGE, "max_delay", "999ms"),
         "[stages.clean] max_delay",
         "999ms is less than two buckets of 500ms; give at least 1s",
+    ),
+    (
+        (*STAGE, "heartbeat", "1s"),
+        "[stages.clean] max_delay",
+        "4s is less than the 5s after which a failed replica is noticed",
     ),
     (
         (*STREAM, "retain", "64s"),
@@ -433,6 +446,86 @@ def test_other_policies_read_sources(policy: str) -> None:
     raw = changed(*STAGE, "policy", policy)
     raw["stages"]["clean"]["max_delay"] = "forever"
     assert in_python(raw).stages["clean"].policy == policy
+
+
+def shared() -> dict[str, Any]:
+    raw = changed(*STAGE, "policy", "share")
+    del raw["stages"]["clean"]["max_delay"]
+    return raw
+
+
+def test_replicas_share_the_work_of_a_stage_without_state() -> None:
+    topology = in_python(shared())
+    assert topology.seats("clean") == {
+        "clean@1": ("clean/1", "clean/2"),
+        "clean@2": ("clean/2", "clean/1"),
+    }
+    assert topology.readers("readings")[:2] == ("clean@1", "clean@2")
+    assert topology.seats("means") == topology.seats("readings") == {}
+
+
+@pytest.mark.parametrize("policy", ["vote", "first", "latest"])
+def test_shared_work_is_not_compared(policy: str) -> None:
+    raw = shared()
+    raw["stages"]["clean"]["replicas"] = [f"127.0.0.1:{8000 + at}" for at in range(4)]
+    raw["stages"]["means"]["policy"] = policy
+    del raw["stages"]["means"]["max_delay"]
+    (problem,) = problems_in_python(raw)
+    assert (problem.table, problem.field) == ("stages.means", "policy")
+    assert "those of 'clean' share their work; use 'switch' here" in problem.message
+
+
+@pytest.mark.parametrize(
+    ("step", "field"),
+    [
+        ({"window": {"size": "1s", "aggregates": ["count() AS n"]}}, "steps #2 window"),
+        ({"join": {"keys": ["sensor"], "within": "1s"}}, "steps #1 join"),
+    ],
+)
+def test_a_state_cannot_be_shared(step: dict[str, Any], field: str) -> None:
+    raw = shared()
+    steps = raw["stages"]["clean"]["steps"]
+    raw["stages"]["clean"]["steps"] = [step, *steps] if "join" in step else [*steps, step]
+    problems = [each for each in problems_in_python(raw) if each.table == "stages.clean"]
+    assert [each.field for each in problems] == [field]
+    assert "put the" in problems[0].message
+    assert "into a stage behind this one" in problems[0].message
+
+
+def test_one_replica_has_nobody_to_share_with() -> None:
+    raw = shared()
+    raw["stages"]["clean"]["replicas"] = ["127.0.0.1:7101"]
+    (problem,) = problems_in_python(raw)
+    assert "and there is one; give more, or use 'switch'" in problem.message
+
+
+def test_at_most_once_replicas_behind_it_would_disagree() -> None:
+    raw = shared()
+    raw["stages"]["clean"]["guarantee"] = "at-most-once"
+    problems = problems_in_python(raw)
+    assert {each.field for each in problems} == {"guarantee"}
+    assert "[stages.means] could miss different buckets" in problems[0].message
+    for name in ("means", "pairs"):
+        raw["stages"][name]["replicas"] = raw["stages"][name]["replicas"][:1]
+    assert in_python(raw).stages["clean"].guarantee == "at-most-once"
+
+
+def test_merge_is_for_the_windows_of_an_edge() -> None:
+    raw = changed(*STAGE, "policy", "merge")
+    del raw["stages"]["clean"]["max_delay"]
+    problems = problems_in_python(raw)
+    assert [each.field for each in problems] == ["inputs #1", "inputs #2"]
+    assert "'readings' is a stream with the source 'push'" in problems[0].message
+    assert "source = 'edge'" in problems[0].message
+    raw["stages"]["clean"]["policy"] = "order"
+    raw["stages"]["means"]["policy"] = "merge"
+    del raw["stages"]["means"]["max_delay"]
+    (problem,) = problems_in_python(raw)
+    assert "'clean' is a stage" in problem.message
+    edge = {"source": "edge", "path": "edge.toml", "address": "127.0.0.1:7003"}
+    raw["streams"]["plant"] = edge
+    raw["stages"]["means"] |= {"inputs": ["plant"], "steps": [{"where": "complete"}]}
+    assert in_python(raw).stages["means"].policy == "merge"
 
 
 @pytest.mark.parametrize("left_out", [None, *COMPLETE])

@@ -98,7 +98,7 @@ def draw_topology(random: Random) -> Topology:
             replicas,
             max_delay=random.choice(["4s", "forever", math.inf, "1 hour 30 minutes"]),
             shards=random.randint(1, 9),
-            heartbeat=f"{random.randint(1, 999)}ms",
+            heartbeat=f"{random.randint(1, 800)}ms",
             steps=steps,
         )
         alike.append(f"stage_{at}")

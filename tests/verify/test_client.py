@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import pickle
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -143,6 +144,32 @@ def test_waiting_ends_with_news(tmp_path: Path) -> None:
                 verifiers.wait(known)
             speaking.join()
             assert verifiers.consult().state is JobState.DONE
+
+
+def test_a_verifier_waits_for_news_so_long_as_it_is_asked_to(tmp_path: Path) -> None:
+    with servers(tmp_path, 3) as found:
+        addresses = [str(each.address) for each in found]
+        with Verifiers(PLAN, 3, addresses) as verifiers:
+            known = verifiers.consult()
+            verifiers.await_news(0.01)
+            assert verifiers.consult() is known
+            speaking = Timer(0.05, run_stages, [addresses])
+            speaking.start()
+            begun = time.monotonic()
+            verifiers.await_news(60.0)
+            assert time.monotonic() - begun < 30
+            speaking.join()
+            found[0].close()
+            for _ in range(3):
+                verifiers.await_news(0.01)
+            assert verifiers.consult().state is JobState.DONE
+
+
+def test_nobody_waits_for_verifiers_that_never_answered() -> None:
+    with Verifiers(PLAN, 3, [nowhere()]) as verifiers:
+        begun = time.monotonic()
+        verifiers.await_news(60.0)
+        assert time.monotonic() - begun < 30
 
 
 def test_chunks(tmp_path: Path) -> None:

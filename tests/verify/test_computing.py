@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
+from harness.processes import wait_until
 from holdfast.protocol.verification import JobState, Kind, Mode
 from holdfast.verify import Job
 from tests.verify.fleet import Fleet
@@ -70,6 +74,27 @@ def test_a_clean_run_raises_no_alarm(spark: SparkSession, job: Job, tmp_path: Pa
     assert [
         each for each in fleet.verifiers.verifier.findings if each.kind != Kind.SHARED_HOST
     ] == []
+
+
+def test_what_is_stale_is_ended_in_the_midst_of_it(spark: SparkSession, tmp_path: Path) -> None:
+    """As a replica's watch does it: the tasks end, and the session goes on."""
+    begun = tmp_path / "begun"
+
+    def stay(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        begun.touch()
+        Event().wait(600)
+        yield from batches
+
+    def end() -> None:
+        wait_until(begun.exists, 120, lambda: "a task")
+        spark.sparkContext.cancelAllJobs()
+
+    ending = Thread(target=end)
+    ending.start()
+    with pytest.raises(Py4JJavaError, match="JOB_CANCELLED"):
+        spark.range(9).mapInArrow(stay, "id long").collect()
+    ending.join()
+    assert spark.range(9).count() == 9
 
 
 def test_liars_in_two_stages_in_a_row_are_named_and_fed_by_others(

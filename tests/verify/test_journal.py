@@ -13,7 +13,7 @@ ENTRIES = [Entry(float(number), told(1, report(1, str(number)))) for number in r
 
 
 def write(folder: Path) -> bytes:
-    with Journal(folder) as journal:
+    with Journal(folder, Entry) as journal:
         journal.append(ENTRIES[:2])
         journal.append([ENTRIES[2], Entry(9.5, None)])
     return (folder / NAME).read_bytes()
@@ -21,10 +21,10 @@ def write(folder: Path) -> bytes:
 
 def test_what_was_written_is_found(tmp_path: Path) -> None:
     write(tmp_path)
-    with Journal(tmp_path) as journal:
+    with Journal(tmp_path, Entry) as journal:
         assert journal.found == (*ENTRIES, Entry(9.5, None))
         journal.append([Entry(11.0, None)])
-    with Journal(tmp_path) as journal:
+    with Journal(tmp_path, Entry) as journal:
         assert journal.found[-1] == Entry(11.0, None)
 
 
@@ -32,11 +32,11 @@ def test_whatever_a_crash_cut_off_the_rest_is_there(tmp_path: Path) -> None:
     data = write(tmp_path)
     for length in range(0, len(data), 5):
         (tmp_path / NAME).write_bytes(data[:length])
-        with Journal(tmp_path) as journal:
+        with Journal(tmp_path, Entry) as journal:
             found = journal.found
             journal.append([Entry(12.0, None)])
         assert found == (*ENTRIES, Entry(9.5, None))[: len(found)]
-        with Journal(tmp_path) as journal:
+        with Journal(tmp_path, Entry) as journal:
             assert journal.found == (*found, Entry(12.0, None))
 
 
@@ -45,20 +45,20 @@ def test_damage_that_no_crash_does_is_not_passed_over(tmp_path: Path) -> None:
     data[20] ^= 1
     (tmp_path / NAME).write_bytes(bytes(data))
     with pytest.raises(StoreCorruptError, match="damaged at byte 0"):
-        Journal(tmp_path)
+        Journal(tmp_path, Entry)
 
 
 def test_one_at_a_time(tmp_path: Path) -> None:
-    with Journal(tmp_path), pytest.raises(StoreUnavailableError, match="another verifier"):
-        Journal(tmp_path)
-    Journal(tmp_path).close()
+    with Journal(tmp_path, Entry), pytest.raises(StoreUnavailableError, match="another process"):
+        Journal(tmp_path, Entry)
+    Journal(tmp_path, Entry).close()
 
 
 def test_what_cannot_be_written_is_not_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = write(tmp_path)
-    with Journal(tmp_path) as journal:
+    with Journal(tmp_path, Entry) as journal:
 
         def fail(_: int) -> None:
             raise OSError(28, "No space left on device")
@@ -72,4 +72,4 @@ def test_what_cannot_be_written_is_not_there(
 def test_a_folder_that_cannot_be_used(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreUnavailableError, match="file"):
-        Journal(tmp_path / "file")
+        Journal(tmp_path / "file", Entry)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -169,6 +170,38 @@ def test_what_was_made_of_an_outvoted_stage_is_made_again(tmp_path: Path) -> Non
     assert world.me.finish().state is JobState.DONE
     assert world.computed() == ["hourly", "charges", "charges", "bills"]
     assert {each.run for each in world.consult().verdicts.values()} == {Run(0, 0)}
+
+
+class Watch:
+    """The others go on while replica 1 computes its second step and later ones; what is stale by
+    then ends with an error."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.steps = self.ended = 0
+
+    @contextmanager
+    def over(self, is_stale: Callable[[Standing], bool]) -> Iterator[Watch]:
+        self.steps += 1
+        if self.steps > 1:
+            self.world.let_others_work()
+        self.is_stale = is_stale(self.world.consult())
+        if self.is_stale:
+            self.ended += 1
+            self.world.fails.append(StoreError("cancelled"))
+        yield self
+
+
+def test_what_is_made_of_an_outvoted_stage_is_ended_and_begun_again(tmp_path: Path) -> None:
+    world = World(tmp_path, Mode.HYBRID)
+    world.lies = {(ME, "hourly"), (3, "charges")}
+    watch = Watch(world)
+    trace = Trace(world.trace)
+    world.me = Replica(ME, PLAN, Mode.HYBRID, world, Computer(world, ME), trace, watch)
+    assert world.me.finish().state is JobState.DONE
+    assert watch.ended == 1
+    assert [each["stage"] for each in world.events("dropped")] == ["charges"]
+    assert world.computed() == ["hourly", "charges", "bills"]
 
 
 def test_what_the_others_have_agreed_on_is_not_computed(tmp_path: Path) -> None:

@@ -147,3 +147,21 @@ def test_verifiers_tell_each_other_what_they_were_told(tmp_path: Path) -> None:
             for number in (0, 1):
                 act(two, None, "tell", encode([told(4, report(4, slice=number))]))
             assert ask(two).verdicts["hourly"].is_ok
+
+
+def test_only_so_many_calls_wait_for_news(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdfast.verify.server.MAX_WAITING", 0)
+    with VerifierServer(charter(), tmp_path) as server:
+        address = str(server.address)
+        known = decode(act(address, None, "consult", encode(Asked(-1))), Answer)
+        again = act(address, None, "consult", encode(Asked(known.version, 60.0)), timeout=30)
+        assert decode(again, Answer) == Answer(known.version, None)
+
+
+@pytest.mark.parametrize("patience", [-1.0, 1e9, float("nan")])
+def test_nobody_waits_for_ever(tmp_path: Path, patience: float) -> None:
+    with (
+        VerifierServer(charter(), tmp_path) as server,
+        pytest.raises(RefusedError, match="cannot be read"),
+    ):
+        act(str(server.address), None, "consult", encode(Asked(0, patience)))

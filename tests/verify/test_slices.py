@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from holdfast.errors import InvalidArgumentError
-from holdfast.protocol.verification import Agreed, Input, Run
+from holdfast.protocol.verification import Agreed, Input, Report, Run
 from holdfast.verify.canonical import canonical_schema
 from holdfast.verify.reading import Binding, open_slices
 from holdfast.verify.slices import Making, make_slices
@@ -47,6 +48,20 @@ class Shop:
         inputs = tuple(Input(each.digest, each.rows, each.holders, True) for each in slices)
         binding = Binding(self.folder / "storage", "hourly", inputs, self.witness)
         return open_slices(self.spark, binding)
+
+
+@dataclass(frozen=True)
+class FailsAfterReporting(FolderWitness):
+    """The task that has brought the report of slice 1 fails, once: another attempt brings it again,
+    as speculation does."""
+
+    fails: Path = Path()
+
+    def report(self, report: Report) -> None:
+        super().report(report)
+        if report.slice == 1 and not self.fails.exists():
+            self.fails.touch()
+            raise RuntimeError("once")
 
 
 @pytest.fixture
@@ -99,6 +114,32 @@ def test_plans_do_not_matter(shop: Shop) -> None:
     finally:
         for name, value in before.items():
             shop.spark.conf.set(name, value)
+
+
+def test_retries_do_not_matter(shop: Shop) -> None:
+    """Neither of a task that computes the stage, nor of one that has made its slice already."""
+    failed = shop.folder / "failed"
+
+    def fail_once(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from batches
+        if not failed.exists():
+            failed.touch()
+            raise RuntimeError("once")
+
+    df = meters(shop.spark)
+    clean = shop.make(df)
+    shop.witness.told()
+    assert digests(shop.make(df.mapInArrow(fail_once, df.schema))) == digests(clean)
+    assert failed.exists()
+    shop.witness.told()
+    witness = FailsAfterReporting(shop.witness.folder, fails=shop.folder / "reported")
+    shop = replace(shop, witness=witness)
+    assert digests(shop.make(df)) == digests(clean)
+    told = sorted(shop.witness.told(), key=lambda report: report.slice)
+    assert [each.slice for each in told] == [0, 1, 1, 2, 3]
+    twice = told[1:3]
+    assert len({each.digest for each in twice}) == 1
+    assert len({each.path for each in twice}) == 2
 
 
 def test_another_value_makes_another_slice(shop: Shop) -> None:

@@ -30,6 +30,17 @@ from holdfast.protocol.messages import (
     Unsubscribe,
     Vitals,
 )
+from holdfast.protocol.sharing.books import Claim
+from holdfast.protocol.sharing.messages import (
+    Announce,
+    Announced,
+    Join,
+    Ping,
+    Pong,
+    Snapshot,
+    TakeOver,
+    View,
+)
 from holdfast.protocol.states import State
 from holdfast.tuples import Row, Segment
 from holdfast.wire.chunks import Chunk
@@ -74,7 +85,19 @@ def draw_message(rng: random.Random) -> Message:
     def number() -> int:
         return rng.choice([0, 1, rng.randrange(10**16), FAR])
 
+    def view() -> View:
+        some = range(rng.randrange(4))
+        return View(stream, tuple(Claim(number(), f"clean/{at}", number()) for at in some))
+
     kinds: list[Callable[[], Message]] = [
+        view,
+        lambda: Ping(number(), view().claims),
+        lambda: Pong(number(), view().claims),
+        lambda: TakeOver(stream, number(), view().claims),
+        lambda: Announce(number(), view()),
+        lambda: Announced(number()),
+        lambda: Join(number()),
+        lambda: Snapshot(number(), (view(), view())[: rng.randrange(3)], (), (), ()),
         lambda: Subscribe(stream, number(), -number(), number(), rng.random() < 0.5),
         lambda: Unsubscribe(stream, number()),
         lambda: Recalculate(stream, number(), number()),

@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import time
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -34,6 +35,8 @@ def test_calls_to_a_stopped_server_end_in_time() -> None:
         assert fetch(address, None, b"rows 5").equals(readings(5))
         wait_for(lambda: is_answered(client))
         os.kill(process.pid, signal.SIGSTOP)
+        stat = Path(f"/proc/{process.pid}/stat")
+        wait_for(lambda: stat.read_text().rpartition(")")[2].split()[0] == "T")
         for call in [
             lambda: client.fetch(b"rows 5"),
             lambda: client.act("echo"),

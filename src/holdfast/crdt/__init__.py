@@ -1,6 +1,7 @@
-"""Delta-CRDT aggregates: partials of every kind, slots that merge, and what waits for each peer.
+"""Aggregates of the edge: the partials of every kind that slots hold, and how they are read.
 
-Used by `holdfast.protocol.edge`. Pure: no sockets, no clock, no randomness.
+The slots, which replicas exchange and join, are `holdfast.protocol.edge.slot`. Pure: no sockets, no
+clock, no randomness.
 """
 
 from holdfast.crdt.aggregate import (
@@ -13,46 +14,14 @@ from holdfast.crdt.aggregate import (
     decode_partial,
     numbers,
 )
-from holdfast.crdt.buffer import Buffer
-from holdfast.crdt.slots import (
-    BEGINNING,
-    Pane,
-    Slot,
-    SlotKey,
-    State,
-    Version,
-    delta,
-    join,
-    leq,
-    merge,
-    news,
-    pack,
-    unpack,
-    versions,
-)
 
 __all__ = [
-    "BEGINNING",
     "KINDS",
     "Aggregate",
-    "Buffer",
     "Key",
     "KeyedPartial",
-    "Pane",
     "Partial",
-    "Slot",
-    "SlotKey",
-    "State",
-    "Version",
     "aggregate",
     "decode_partial",
-    "delta",
-    "join",
-    "leq",
-    "merge",
-    "news",
     "numbers",
-    "pack",
-    "unpack",
-    "versions",
 ]

@@ -140,14 +140,6 @@ class Aggregate:
     def answer_keyed(self, partial: Mapping[Key, Partial]) -> dict[Key, Any]:
         return {name: self._answer(one) for name, one in partial.items()}
 
-    def encode(self, partial: Partial) -> Partial:
-        """As it goes on the wire: a partial is plain data already."""
-        return partial
-
-    def decode(self, data: Any) -> Partial:
-        """The partial that arrived, keyed or not."""
-        return decode_partial(data)
-
     def _check(self, values: Floats) -> Floats:
         values = np.ascontiguousarray(values, np.float64)
         if np.isnan(values).any():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import math
 import shutil
-import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ from rich.console import Console
 
 import holdfast
 from holdfast import aggregates as agg
+from holdfast.demo.interrupts import postponed
 from holdfast.spark.metrics import progress_line, watch
 from holdfast.spark.sessions import SHORT_LIVED, local_session
 
@@ -92,10 +92,9 @@ def interruptible_session() -> Iterator[SparkSession]:
     quiet = [logging.getLogger(name) for name in _SAYING]
     for logger in quiet:
         logger.addFilter(_is_no_interrupt)
-    handler = signal.getsignal(signal.SIGINT)
-    spark = local_session("holdfast demo", java=SHORT_LIVED)
-    # pyspark's handler calls the JVM from within the call that it interrupts.
-    signal.signal(signal.SIGINT, handler)
+    # A JVM that pyspark gives up while it starts finds nobody to tell its port, and stays for ever.
+    with postponed():
+        spark = local_session("holdfast demo", java=SHORT_LIVED)
     try:
         yield spark
     finally:

@@ -8,10 +8,7 @@ from __future__ import annotations
 
 import logging
 import shutil
-import signal
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Thread
 from typing import Final
@@ -21,6 +18,7 @@ import pyarrow as pa
 from holdfast.demo.answers import Answer, Answers
 from holdfast.demo.calculation import FIRST, HERE, LAST, SOURCES, make_topology, recalculate
 from holdfast.demo.errors import DemoError
+from holdfast.demo.interrupts import postponed
 from holdfast.parties.driver import Driver
 from holdfast.parties.reader import Reader
 from holdfast.parties.source import SourceParty
@@ -45,7 +43,6 @@ ENDS: Final = 1
 """So often a process may end by itself: on a starved machine Spark may fail to start."""
 LINES: Final = 12
 """So much of a log is told."""
-ENDINGS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def now() -> int:
@@ -145,7 +142,7 @@ class Pipeline:
 
     def close(self) -> None:
         """End all processes. May be called again."""
-        with undisturbed():
+        with postponed():
             self._ending.set()
             for thread in self._threads:
                 thread.join()
@@ -213,14 +210,3 @@ class Pipeline:
     def _log_of(self, source: str, until: int) -> pa.Table:
         ticket = LogTicket(source, 0, until)
         return fetch(self.topology.streams[source].address, None, ticket.write())
-
-
-@contextmanager
-def undisturbed() -> Iterator[None]:
-    """Whoever wants us to end has to wait a moment."""
-    before = {each: signal.signal(each, signal.SIG_IGN) for each in ENDINGS}
-    try:
-        yield
-    finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)

@@ -85,14 +85,30 @@ def sensor(
 
 
 @edge.command()
-def child(file: File, name: Name, route: Routes = None, metrics: Metrics = None) -> None:
+def child(
+    file: File,
+    name: Name,
+    join: Annotated[
+        str | None,
+        typer.Option(
+            help="HOST:PORT to listen at: join a group though the file names no such node."
+        ),
+    ] = None,
+    group: Annotated[str, typer.Option(help="The group to join.")] = "edge",
+    route: Routes = None,
+    metrics: Metrics = None,
+) -> None:
     """Run a child: it aggregates events, and stands in for others of its group."""
     from holdfast.edge.layout import Layout
     from holdfast.edge.nodes import run_child
 
     _log()
-    _check_role(file, name, "child")
-    run_child(Layout.read(file), name, routes=_routes(route), metrics=metrics)
+    layout = Layout.read(file)
+    if join is None:
+        _check_role(file, name, "child")
+    else:
+        layout = layout.with_child(name, join, group)
+    run_child(layout, name, routes=_routes(route), metrics=metrics)
 
 
 @edge.command()

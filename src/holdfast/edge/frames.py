@@ -59,7 +59,6 @@ _KINDS: Final = (
     messages.SensorWelcome,
     messages.Beat,
     messages.Payload,
-    messages.PayloadAck,
     messages.Fetch,
     messages.NodeFailed,
     messages.Election,
@@ -92,6 +91,7 @@ class _Header(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     keys: list[Any] | None
     replayed: bool
     late: int
+    newest: int
 
 
 def _plain(value: Any) -> Any:
@@ -136,6 +136,7 @@ def _encode_events(events: Events) -> bytes:
             None if events.keys is None else list(events.keys),
             events.replayed,
             events.late,
+            events.newest,
         )
     )
     length = 1 + _LENGTH.size + len(header) + 2 * _WIDTH * count
@@ -196,6 +197,7 @@ def _decode_events(body: bytes) -> Events:
         header.keys,
         header.replayed,
         header.late,
+        header.newest,
     )
 
 

@@ -17,19 +17,21 @@ import selectors
 import socket
 import ssl
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Final
 
+from holdfast.edge.connection import Connection, set_options
 from holdfast.edge.errors import FrameError, StrangerError
-from holdfast.edge.frames import LARGEST_FRAME, Carried, Frames, decode, encode, frame
+from holdfast.edge.frames import LARGEST_FRAME, Carried, decode, encode, frame
 from holdfast.edge.handshake import NONCE, Called, Caller
+from holdfast.edge.probes import Probes
 from holdfast.edge.security import Credentials, check_reach
 from holdfast.errors import InvalidArgumentError
 from holdfast.topology.addresses import Address, parse_address
 
-__all__ = ["Connection", "Hub"]
+__all__ = ["Hub"]
 
 QUEUE: Final = 4 << 20
 """Bytes that wait for one node; more is dropped."""
@@ -41,47 +43,9 @@ PAUSES: Final = (0.05, 0.1, 0.2, 0.4, 0.8, 1.0)
 """Seconds until a node is called again, by how often that failed in a row."""
 PATIENCE: Final = 5.0
 """Seconds for both sides to show who they are."""
-SILENCE: Final = 15_000
-"""Milliseconds that the other side may take nothing."""
-PROBE: Final = 0.02
-"""Seconds to see whether an address refuses a call; longer, and nothing is known."""
-PROBE_AGAIN: Final = (0.002, 0.005, 0.01, 0.02)
-"""Seconds until the next of several probes."""
 MOST_STRANGERS: Final = 64
-PIECES_AT_ONCE: Final = 32
 
 logger = logging.getLogger(__name__)
-
-
-def _set_options(sock: socket.socket) -> None:
-    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    # A machine that is gone without a word, or takes nothing, is called anew some day.
-    with suppress(AttributeError, OSError):
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, SILENCE)
-
-
-class Connection:
-    """One TCP connection, from the first byte on."""
-
-    def __init__(self, sock: socket.socket, peer: str | None, handshake: Called | Caller) -> None:
-        self.sock = sock
-        self.peer = peer
-        """Who is there; None until a caller has proven it."""
-        self.handshake: Called | Caller | None = handshake
-        self.is_caller = isinstance(handshake, Caller)
-        self.connecting = self.is_caller
-        self.securing = isinstance(sock, ssl.SSLSocket)
-        self.since = time.monotonic()
-        self.frames = Frames()
-        self.waiting: deque[memoryview] = deque()
-        self.size = 0
-        """Bytes that wait."""
-        self.events = 0
-        """What the selector looks for."""
-
-    @property
-    def is_open(self) -> bool:
-        return self.handshake is None
 
 
 class Hub:
@@ -109,10 +73,8 @@ class Hub:
         self._receive = receive
         self._queue = queue
         self._addresses = {other: parse_address(each) for other, each in (addresses or {}).items()}
-        self._watched = {other: parse_address(each) for other, each in (watched or {}).items()}
-        self._ended = ended
-        self._probes: dict[str, tuple[float, int]] = {}
-        """Those to be probed again, when, and for the how manieth time."""
+        watching = {other: parse_address(each) for other, each in (watched or {}).items()}
+        self._probes = Probes(name, watching, ended, self.counts)
         self._open: dict[str, list[Connection]] = {}
         """By node; the newest last, and used."""
         self._calls: dict[str, Connection] = {}
@@ -123,6 +85,8 @@ class Hub:
         self._strangers: set[Connection] = set()
         self._selector = selectors.DefaultSelector()
         self._piece = bytearray(PIECE)
+        self._encoded: tuple[Carried | None, bytes] = (None, b"")
+        """What was sent last: what goes to several is encoded once."""
         self._server: socket.socket | None = None
         if address is not None:
             self._listen(parse_address(address))
@@ -152,6 +116,7 @@ class Hub:
         for node, address in addresses.items():
             if address and node != self.name and node not in self._addresses:
                 self._addresses[node] = parse_address(address)
+                self._probes.watch(node, self._addresses[node])
 
     def keep(self, *nodes: str) -> None:
         """Call these until they answer, and again whenever they have hung up."""
@@ -171,7 +136,9 @@ class Hub:
         if connection is None:
             self.counts["dropped"] += 1
             return False
-        data = encode(message)
+        if message is not self._encoded[0]:
+            self._encoded = message, encode(message)
+        data = self._encoded[1]
         if connection.size + len(data) > (self._queue if connection.is_open else EARLY_QUEUE):
             self.counts["dropped"] += 1
             return False
@@ -190,8 +157,7 @@ class Hub:
 
     def _put(self, connection: Connection, data: bytes) -> None:
         empty = not connection.waiting
-        connection.waiting.append(memoryview(data))
-        connection.size += len(data)
+        connection.put(data)
         # Only what follows the handshake waits for it to end.
         if connection.is_open and empty:
             self._write(connection)
@@ -212,8 +178,7 @@ class Hub:
                 address.host, address.port, type=socket.SOCK_STREAM
             )[0]
             sock = socket.socket(family, kind, proto)
-            sock.setblocking(False)
-            _set_options(sock)
+            set_options(sock)
             with suppress(BlockingIOError):
                 sock.connect(end)
         except OSError:
@@ -262,8 +227,7 @@ class Hub:
                 self.counts["refused"] += 1
                 sock.close()
                 continue
-            sock.setblocking(False)
-            _set_options(sock)
+            set_options(sock)
             context = self._credentials.server
             if context is not None:
                 sock = context.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
@@ -346,9 +310,10 @@ class Hub:
         for node in self._kept:
             if node not in self._open and node not in self._calls:
                 self._call(node)
-        if self._probes:
-            self._probe_again()
-            timeout = min(timeout, PROBE_AGAIN[0])
+        again = self._probes.due
+        if again is not None:
+            self._probes.wake(self.is_open)
+            timeout = min(timeout, again)
         for key, mask in self._selector.select(max(timeout, 0.0)):
             connection = key.data
             if connection is None:
@@ -372,20 +337,13 @@ class Hub:
 
     def _read(self, connection: Connection) -> None:
         try:
-            while True:
-                try:
-                    count = connection.sock.recv_into(self._piece)
-                except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
-                    return
+            while (count := connection.read(self._piece)) is not None:
                 if not count:
                     self._close(connection, None)
                     return
                 self.counts["bytes_in"] += count
-                connection.frames.feed(memoryview(self._piece)[:count])
                 self._take_frames(connection)
-                # What TLS has decoded already wakes no selector.
-                sock = connection.sock
-                if not (isinstance(sock, ssl.SSLSocket) and sock.fileno() >= 0 and sock.pending()):
+                if not connection.has_more:
                     return
         except OSError as error:
             self._close(connection, str(error))
@@ -411,29 +369,12 @@ class Hub:
     def _write(self, connection: Connection) -> None:
         if not connection.is_open:
             return
-        waiting, sock = connection.waiting, connection.sock
         try:
-            while waiting:
-                if isinstance(sock, ssl.SSLSocket):
-                    sent = sock.send(waiting[0])
-                else:
-                    pieces = [waiting[at] for at in range(min(len(waiting), PIECES_AT_ONCE))]
-                    sent = sock.sendmsg(pieces)
-                self.counts["bytes_out"] += sent
-                connection.size -= sent
-                while sent and waiting:
-                    first = waiting[0]
-                    if sent < len(first):
-                        waiting[0] = first[sent:]
-                        break
-                    sent -= len(first)
-                    waiting.popleft()
-        except (BlockingIOError, ssl.SSLWantWriteError, ssl.SSLWantReadError):
-            pass
+            self.counts["bytes_out"] += connection.write()
         except OSError as error:
             self._close(connection, str(error))
             return
-        wanted = selectors.EVENT_READ | (selectors.EVENT_WRITE if waiting else 0)
+        wanted = selectors.EVENT_READ | (selectors.EVENT_WRITE if connection.waiting else 0)
         self._look_for(connection, wanted)
 
     def _close(self, connection: Connection, why: str | None) -> None:
@@ -454,36 +395,7 @@ class Hub:
             there.remove(connection)
             if not there:
                 del self._open[peer]
-                self._probe(peer)
-
-    def _probe(self, node: str, attempt: int = 0) -> None:
-        """It has hung up: see whether it is still there. A process that was killed hangs up and
-        refuses calls; one that was cut off, or whose machine is gone, does neither. Its sockets do
-        not close in one moment: one call may still be answered, so there are several."""
-        address = self._watched.get(node)
-        if address is None or self._ended is None or node in self._open:
-            return
-        family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-        with socket.socket(family, socket.SOCK_STREAM) as sock:
-            sock.settimeout(PROBE)
-            try:
-                sock.connect(tuple(address))
-                self.counts["probes_answered"] += 1
-            except ConnectionRefusedError:
-                logger.info("%s: %s has ended", self.name, node)
-                self._ended(node)
-                return
-            except OSError:
-                self.counts["probes_without_answer"] += 1
-        if attempt < len(PROBE_AGAIN):
-            self._probes[node] = (time.monotonic() + PROBE_AGAIN[attempt], attempt + 1)
-
-    def _probe_again(self) -> None:
-        now = time.monotonic()
-        for node, (at, attempt) in list(self._probes.items()):
-            if at <= now:
-                del self._probes[node]
-                self._probe(node, attempt)
+                self._probes.probe(peer)
 
     def drop(self, node: str) -> None:
         """Hang up on a node: what waits for it is of no use any more."""

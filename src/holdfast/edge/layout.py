@@ -7,7 +7,7 @@ that is wrong, each with its table, field and remedy. Starts nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from math import gcd
 from pathlib import Path
 from typing import Any, Final, Literal, cast
@@ -286,6 +286,13 @@ class Layout:
         example="4",
         default=1,
     )
+    succession: Setting[str, str] = setting(
+        choice("spread", "ring", "bully"),
+        "Who takes over from a dead child: all others, partition by partition; the next living one "
+        "by name; or the last living one by name, elected.",
+        example='"ring"',
+        default="spread",
+    )
     routing: Setting[str, str] = setting(
         choice("round-robin", "hash", "random", "primary"),
         "How a sensor divides its events over the partitions.",
@@ -329,6 +336,18 @@ class Layout:
     def asked(self) -> tuple[Asked, ...]:
         """The queries of the file."""
         return tuple(query.asked(name) for name, query in self.queries.items())
+
+    def with_child(self, name: str, address: str, group: str) -> Layout:
+        """With one more child, for a group there is; the checks of a file go for it too."""
+        known = self.groups()
+        if group not in known:
+            hint = did_you_mean(group, known)
+            raise InvalidArgumentError(
+                f"group: there is no {group!r} in the edge {self.name}{hint}; give one of "
+                + ", ".join(sorted(known))
+            )
+        children = {**self.children, name: Child(address=address, group=group)}
+        return replace(self, children=Named(children))
 
     def groups(self) -> dict[str, tuple[str, ...]]:
         """The children of each group."""

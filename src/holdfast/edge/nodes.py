@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, cast
 
 from holdfast.edge.hub import Hub
 from holdfast.edge.layout import ROOT, Layout
@@ -54,8 +54,11 @@ def run_child(
     options = ChildOptions(
         beat=_beats(layout),
         sync=int(layout.sync) if layout.detection else None,
+        succession=cast(Literal["bully", "ring", "spread"], layout.succession),
     )
-    machine = Child(name, ROOT, options, life=now, address=settings.address, now=now)
+    machine = Child(
+        name, ROOT, options, life=now, address=settings.address, group=settings.group, now=now
+    )
 
     def status() -> dict[str, Any]:
         return {**runner.figures(), "role": "child", **_child_figures(machine, clock())}

@@ -45,11 +45,13 @@ def write_plant(
     layers: Iterable[int] = (),
     rate: float = 1_000,
     keys: int = 0,
+    groups: int = 1,
     queries: Mapping[str, Mapping[str, Any]] | None = None,
     settings: Mapping[str, Any] | None = None,
 ) -> Path:
-    """The file of an edge with free ports. `layers`: how many intermediates in each; `settings`:
-    fields of the file's top level; `queries`: by name, count over two seconds unless given."""
+    """The file of an edge with free ports. `layers`: how many intermediates in each; `groups`: that
+    children and sensors belong to in turn; `settings`: fields of the file's top level; `queries`:
+    by name, count over two seconds unless given."""
     folder.mkdir(parents=True, exist_ok=True)
     above = list(layers)
     ports = iter(free_ports(1 + children + sum(above)))
@@ -57,18 +59,24 @@ def write_plant(
     lines += ["[root]", f'address = "127.0.0.1:{next(ports)}"', 'output = "windows.jsonl"']
     for number in range(1, children + 1):
         lines += [f"[children.c{number}]", f'address = "127.0.0.1:{next(ports)}"']
+        lines += _group(number, groups)
     for layer, count in enumerate(above, 1):
         for number in range(1, count + 1):
             address = f'address = "127.0.0.1:{next(ports)}"'
             lines += [f"[intermediates.i{layer}{number}]", address, f"layer = {layer}"]
     for number in range(1, sensors + 1):
         lines += [f"[sensors.s{number}]", f"rate = {rate}", f"seed = {number}", f"keys = {keys}"]
+        lines += _group(number, groups)
     for name, query in (queries or {"count": {"aggregate": "count", "size": "2s"}}).items():
         lines.append(f"[queries.{name}]")
         lines += [f"{field} = {_toml(value)}" for field, value in query.items()]
     path = folder / "plant.toml"
     path.write_text("\n".join(lines) + "\n")
     return path
+
+
+def _group(number: int, groups: int) -> list[str]:
+    return [f'group = "g{1 + number % groups}"'] if groups > 1 else []
 
 
 def _toml(value: Any) -> str:
@@ -84,8 +92,9 @@ class Expected:
         for report in reports:
             name = report["sensor"]
             settings = layout.sensors[name]
+            count = report["emitted"] if report["left"] else settings.events
             self._sensors.append(
-                Simulated(name, report["start"], settings.rate, settings.seed, settings.keys)
+                Simulated(name, report["start"], settings.rate, settings.seed, settings.keys, count)
             )
 
     def answer(self, window: Mapping[str, Any]) -> Any:

@@ -22,7 +22,7 @@ from holdfast.edge.layout import ROOT, Child, Intermediate, Layout, Query
 from holdfast.edge.runner import Clock, Runner, _plain, logger
 from holdfast.edge.security import read_credentials
 from holdfast.errors import InvalidArgumentError, StoreCorruptError
-from holdfast.protocol.edge.formation import Group
+from holdfast.protocol.edge.formation import Group, name_of
 from holdfast.protocol.edge.memory import RootMemory, recall, remember
 from holdfast.protocol.edge.messages import Register, Roster, Send
 from holdfast.protocol.edge.root import Root, RootOptions
@@ -105,7 +105,12 @@ class _Planned:
         if group is not None:
             return group
         tables: dict[str, Child | Intermediate] = {**layout.children, **layout.intermediates}
+        if message.group in self.groups:
+            logger.info("%s: joins %s", node, message.group)
+            self.groups[message.group].admit(node)
+            return self.groups[message.group]
         if node not in tables:
+            # It asks again, and joins when the others of its group are there.
             logger.warning("%s: registers, and the file does not name it", node)
             return None
         self._there.add(node)
@@ -193,7 +198,7 @@ class RootNode:
     def _write_memory(self) -> None:
         root = self.machine
         known = (
-            tuple((g.roster.version, *sorted(g.freed.items())) for g in root.groups.values()),
+            tuple((g.roster.version, g.members, *g.freed.items()) for g in root.groups.values()),
             tuple(root.queries),
             tuple(root._adoptions),
         )
@@ -227,7 +232,13 @@ class RootNode:
         return {"query": name}
 
     def _dismiss(self, body: Any) -> Any:
-        self.runner.carry(self.machine.dismiss(body["sensor"]))
+        sends = self.machine.dismiss(body["sensor"])
+        if not sends:
+            raise InvalidArgumentError(
+                f"sensor {body['sensor']!r}: takes no part, so that nobody waits for it; give one "
+                "that holdfast edge run or the status of the root shows"
+            )
+        self.runner.carry(sends)
         return {}
 
     def _show(self, body: Any) -> Any:
@@ -242,8 +253,9 @@ class RootNode:
                 "members": list(group.members),
                 "layers": [list(layer) for layer in group.layers],
                 "owners": {str(c.partition): c.node for c in group.ownership.claims},
+                "homes": {str(partition): node for partition, node in group.homes.items()},
                 "epochs": {str(c.partition): c.epoch for c in group.ownership.claims},
-                "sensors": [each.sensor for each in group.roster.sittings if each.end is None],
+                "sensors": [name_of(each.sensor) for each in group.present],
                 "failed": list(group.failed),
                 "freed": dict(group.freed),
             }

@@ -89,7 +89,7 @@ class Runner:
             longest = min(longest, max(0.0, (due - now) / 1e6))
         self.hub.poll(longest)
         now = self.clock()
-        due = self.machine.due(now)
+        # What has become due by what came meanwhile is so at the next turn, at once.
         if due is not None and due <= now:
             self.carry(self.machine.wake(now))
 

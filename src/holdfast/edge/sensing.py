@@ -21,7 +21,7 @@ from holdfast.edge.lines import Batch, LineReader, Lines
 from holdfast.edge.runner import Clock, Runner, asked_to_end, logger, memory
 from holdfast.edge.security import read_credentials
 from holdfast.edge.simulated import Simulated
-from holdfast.protocol.edge.sensor import Sensor, SensorOptions
+from holdfast.protocol.edge.sensor import Sensor, SensorOptions, incarnation
 
 __all__ = ["run_sensor"]
 
@@ -51,16 +51,12 @@ class Feed(Protocol):
 
 
 class SimulatedFeed:
-    def __init__(self, simulated: Simulated, events: int | None) -> None:
+    def __init__(self, simulated: Simulated) -> None:
         self._simulated = simulated
-        self._events = events
         self._number = 0
 
     def next(self, now: int, most: int) -> Batch | None:
-        due = self._simulated.before(now)
-        if self._events is not None:
-            due = min(due, self._events)
-        stop = min(due, self._number + most)
+        stop = min(self._simulated.before(now), self._number + most)
         if stop <= self._number:
             return None
         return Batch(*self._simulated.events(self._number, stop))
@@ -70,7 +66,7 @@ class SimulatedFeed:
 
     @property
     def ended(self) -> bool:
-        return self._events is not None and self._number >= self._events
+        return self._number == self._simulated.count
 
     def facts(self) -> dict[str, Any]:
         simulated = self._simulated
@@ -137,12 +133,14 @@ def run_sensor(
     clock = Clock()
     children = layout.groups()[settings.group]
     addresses = {**layout.addresses(), **(routes or {})}
+    # Of two processes of one name the one that was started last is the sensor.
+    me = incarnation(name, clock())
     machine = Sensor(
-        name, children, _options(layout), np.random.default_rng([settings.seed, clock()])
+        me, children, _options(layout), np.random.default_rng([settings.seed, clock()])
     )
-    runner = Runner(name, machine, clock)
+    runner = Runner(me, machine, clock)
     hub = Hub(
-        name,
+        me,
         read_credentials(layout.security, layout.home),
         runner.received,
         addresses={child: addresses[child] for child in children},
@@ -150,7 +148,7 @@ def run_sensor(
     runner.hub = hub
     hub.keep(*children)
     with asked_to_end() as ending:
-        while not all(hub.is_open(child) for child in children[:1]) and not ending():
+        while not any(hub.is_open(child) for child in children) and not ending():
             hub.poll(0.05)
         now = clock()
         runner.carry(machine.join(now, now))
@@ -160,7 +158,7 @@ def run_sensor(
         sensing = _Sensing(layout, name, settings, machine, runner, report)
         while not ending() and not sensing.done:
             sensing.step()
-        sensing.report(clock())
+        sensing.report(clock(), left=True)
         hub.flush(1.0)
     hub.close()
 
@@ -199,8 +197,7 @@ class _Sensing:
         self._is_live = settings.input == "simulated"
         self._feed: Feed = (
             SimulatedFeed(
-                Simulated(name, start, settings.rate, settings.seed, settings.keys),
-                settings.events,
+                Simulated(name, start, settings.rate, settings.seed, settings.keys, settings.events)
             )
             if self._is_live
             else LineFeed(settings.input, runner.clock)
@@ -254,7 +251,7 @@ class _Sensing:
         hub = self._runner.hub
         return any(hub.backlog(owner) > HIGH_WATER for owner in set(self._machine.owners.values()))
 
-    def report(self, now: int) -> None:
+    def report(self, now: int, *, left: bool = False) -> None:
         self._reported = now
         if self._path is None:
             return
@@ -269,6 +266,7 @@ class _Sensing:
             "buffered": machine.buffered,
             "paused": self._paused,
             "ended": self._ended is not None,
+            "left": left,
             "owners": {str(partition): node for partition, node in machine.owners.items()},
             "memory": memory(),
             **{f"net_{key}": count for key, count in self._runner.hub.counts.items()},

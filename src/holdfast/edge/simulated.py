@@ -23,13 +23,14 @@ SECOND: Final = 1_000_000
 @dataclass(frozen=True)
 class Simulated:
     """`rate` events a second from `start` (microseconds since 1970) on; `keys`: how many there are,
-    0 for events without."""
+    0 for events without; `count`: there are no more events than that."""
 
     name: str
     start: int
     rate: float
     seed: int = 0
     keys: int = 0
+    count: int | None = None
     values: NDArray[np.float64] = field(init=False, repr=False, compare=False)
     _keys: NDArray[Any] | None = field(init=False, repr=False, compare=False)
 
@@ -53,7 +54,8 @@ class Simulated:
 
     def before(self, time: int) -> int:
         """How many events there are before a time."""
-        return max(0, -(-(time - self.start) * self._per_thousand // (SECOND * 1_000)))
+        found = max(0, -(-(time - self.start) * self._per_thousand // (SECOND * 1_000)))
+        return found if self.count is None else min(found, self.count)
 
     def events(
         self, first: int, stop: int

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from threading import Event
 from typing import Any, Final
@@ -43,12 +44,18 @@ def run_topology(
     options: Iterable[str] = (),
     metrics: int | None = None,
     ending: Event | None = None,
+    routes: Mapping[str, Mapping[str, str]] | None = None,
+    beside: Callable[[Supervisor], AbstractContextManager[object]] = lambda _: nullcontext(),
 ) -> None:
     """Run the parties of a file until Ctrl-C, or until `ending` is set. `metrics`: the port of the
-    first party's figures."""
+    first party's figures. `routes`: as the supervisor has them. `beside`: what else goes on while
+    they run."""
     topology = Topology.read(file)
     ending = ending or Event()
-    with Supervisor(topology, file.absolute(), list(only), list(options), metrics) as supervisor:
+    supervisor = Supervisor(
+        topology, file.absolute(), list(only), list(options), metrics, routes or {}
+    )
+    with supervisor, beside(supervisor):
         keepers = supervisor.keepers
         try:
             if console.is_terminal:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from holdfast.protocol.node import Node
+from holdfast.protocol.states import State
 
-__all__ = ["ReplicaCounts"]
+__all__ = ["ReplicaCounts", "spark_status"]
 
 
 @dataclass(slots=True)
@@ -34,15 +36,28 @@ class ReplicaCounts:
     is_stranded: bool = False
     """Whether it has lost its state, nobody has it, and its inputs are not kept from the start."""
 
-    def look(self, node: Node, now: int) -> None:
-        """Note how the node is."""
-        [line] = node.lines.values()
-        self.state = node.stream_state(line.stream).name
-        self.start, self.boundary, self.newest = line.dropped_before, line.end, line.previewed
-        self.buffered = node.gate.buffered
-        self.is_stranded = node.is_stranded
-        self.lag = max(0, now - line.end)
-        self.delay_new = max(0, now - line.previewed)
+    seats: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Of one that shares the work of its stage: from where to where it has each part."""
+
+    def look(self, nodes: Collection[Node], now: int) -> None:
+        """Note how its nodes are: one, or one for each seat that it sits in; together they are no
+        better than the worst of them."""
+        lines = [line for node in nodes for line in node.lines.values()]
+        states = [node.stream_state(name) for node in nodes for name in node.lines]
+        self.state = max(states, default=State.FAILURE).name
+        if not lines:
+            self.seats = {}
+            return
+        self.start = max(line.dropped_before for line in lines)
+        self.boundary = min(line.end for line in lines)
+        self.newest = min(line.previewed for line in lines)
+        self.buffered = sum(node.gate.buffered for node in nodes)
+        self.is_stranded = any(node.is_stranded for node in nodes)
+        self.lag = max(0, now - self.boundary)
+        self.delay_new = max(0, now - self.newest)
+        self.seats = {
+            line.stream: {"start": line.dropped_before, "boundary": line.end} for line in lines
+        }
 
     def status(self) -> dict[str, Any]:
         return {
@@ -57,3 +72,15 @@ class ReplicaCounts:
             "delay_new_seconds": self.delay_new / 1e6,
             "stranded": self.is_stranded,
         }
+
+
+def spark_status(progress: Mapping[str, Any] | None, page: str | None) -> dict[str, Any]:
+    """What is told of a replica's Spark. `progress`: of its last batch. `page`: where it serves its
+    own, if it does."""
+    said = progress or {}
+    operators = said.get("stateOperators") or ()
+    return {
+        "batch_seconds": (said.get("durationMs") or {}).get("triggerExecution", 0) / 1000,
+        "state_rows": sum(operator.get("numRowsTotal", 0) for operator in operators),
+        "spark_ui": page,
+    }

@@ -43,6 +43,7 @@ class Loop:
         wake: Callable[[int], None],
         next_wake: Callable[[], float],
     ) -> None:
+        self.name = name
         self._clock = clock
         self._wake = wake
         self._next_wake = next_wake
@@ -84,6 +85,20 @@ class Loop:
                     raise StoreUnavailableError(
                         "the party does not answer; see its log, and start it again"
                     ) from None
+
+    def hand_over(self, event: Callable[[int], None]) -> None:
+        """Have it called, and wait until it has been, for however long. Not from the loop's own
+        thread."""
+        done = Event()
+
+        def do(now: int) -> None:
+            event(now)
+            done.set()
+
+        self.post(do)
+        while not done.wait(0.2):
+            if self.ended.is_set():
+                raise StoreUnavailableError(f"{self.name}: has stopped; start it again")
 
     def stop(self) -> None:
         self._events.put(None)

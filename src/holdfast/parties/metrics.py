@@ -46,6 +46,7 @@ _FIGURES: Final = (
     _Figure("boundary_seconds", "The final boundary, in seconds since 1970."),
     _Figure("buckets_buffered", "Buckets that wait at the gate."),
     _Figure("batch_seconds", "How long Spark's last batch took."),
+    _Figure("state_rows", "Rows of state that Spark keeps for it."),
     _Figure("log_bytes", "Bytes of the log on disk."),
 )
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from holdfast.protocol.messages import Message
 from holdfast.wire.links import Link
 from holdfast.wire.outbox import Outbox
 from holdfast.wire.security import Security
+from holdfast.wire.server import LogServer
 
-__all__ = ["Neighbours"]
+__all__ = ["Neighbours", "wire_status"]
 
 
 class Neighbours:
@@ -53,3 +56,14 @@ class Neighbours:
     def close(self) -> None:
         for link in self.links.values():
             link.close()
+
+
+def wire_status(server: LogServer, links: Iterable[Link]) -> dict[str, Any]:
+    """What is told of who is connected, and how much was refused."""
+    some = list(links)
+    return {
+        "received_bytes": sum(link.received_bytes for link in some),
+        "links": {link.to: link.is_connected for link in some},
+        "callers": server.parties,
+        "refused": server.refused + Counter(message=sum(link.refused for link in some)),
+    }

@@ -9,6 +9,7 @@ from holdfast.protocol.comparison import Comparison
 from holdfast.protocol.gates.order import Delays
 from holdfast.protocol.line import Retention
 from holdfast.protocol.place import Place, Settings
+from holdfast.protocol.sharing.rules import Guarantee, Rules
 from holdfast.protocol.streams import AllOf, AnyOf
 from holdfast.topology import COMPARING, VOTING, Sink, Stage, Topology, parse_address
 from holdfast.wire.identities import Identities
@@ -18,9 +19,12 @@ __all__ = [
     "addresses_of",
     "comparison_of",
     "identities_of",
+    "inputs_of",
     "is_voted_on",
     "place_of",
+    "reader_for",
     "retention_of",
+    "rules_of",
     "security_of",
     "settings_of",
 ]
@@ -33,22 +37,60 @@ AT_ONCE = 64
 """So many buckets go into one batch at most."""
 
 
-def place_of(topology: Topology, party: str) -> Place:
-    """Where a replica stands."""
+PERIODS = 5
+"""Between two pings of replicas that share their work lie so many heartbeats: to take over from one
+that was only slow costs more than to read from another."""
+
+
+def place_of(topology: Topology, party: str, seat: str | None = None) -> Place:
+    """Where a replica stands, or one that shares the work of its stage in one of its seats."""
     name = party.partition("/")[0]
     stage = topology.stages[name]
+    inputs = inputs_of(topology, name)
     # A join makes nothing without one of its inputs; all else makes something of the others.
     reach = AllOf if stage.join is not None else AnyOf
     # A peer that lies would give its lies on, so those who may lie have nothing to do with others.
-    peers = () if is_voted_on(topology, name) else topology.peers(party)
+    is_alone = seat is not None or is_voted_on(topology, name)
+    published = seat or name
     return Place(
-        party,
-        peers,
-        {stream: topology.publishers(stream) for stream in stage.inputs},
-        {name: reach(tuple(stage.inputs))},
-        {name: topology.readers(name)},
-        retentions={name: retention_of(topology, name)},
+        seat or party,
+        () if is_alone else topology.peers(party),
+        {stream: publishers for stream, (_, publishers) in inputs.items()},
+        {published: reach(tuple(inputs))},
+        {published: topology.readers(name)},
+        retentions={published: retention_of(topology, name)},
         span=int(stage.span),
+    )
+
+
+def inputs_of(topology: Topology, stage: str) -> dict[str, tuple[int, tuple[str, ...]]]:
+    """The streams that a stage reads, each with the number of its input and who publishes it. An
+    input whose replicas share their work is as many streams as it has seats."""
+    return {
+        stream: (number, publishers)
+        for number, name in enumerate(topology.stages[stage].inputs)
+        for stream, publishers in (
+            topology.seats(name) or {name: topology.publishers(name)}
+        ).items()
+    }
+
+
+def reader_for(seat: str, replica: str) -> str:
+    """The name in which a replica reads for a seat: that of the seat, with its own number, for two
+    may think that they sit there."""
+    return f"{seat}/{replica.partition('/')[2]}"
+
+
+def rules_of(topology: Topology, name: str) -> Rules:
+    """How replicas that share the work of a stage look after each other."""
+    stage = topology.stages[name]
+    period = PERIODS * int(stage.heartbeat)
+    return Rules(
+        Guarantee(stage.guarantee),
+        period=period,
+        missed=stage.missed,
+        retry=max(1, period // 2),
+        patience=max(1_000_000, 2 * period),
     )
 
 
@@ -125,12 +167,13 @@ def identities_of(topology: Topology) -> Identities:
         names = hosts.setdefault(party.host, {party.host})
         if party.address is not None:
             names.add(parse_address(party.address).host)
-    return Identities(
-        {
-            party.name: {party.name, f"holdfast:{party.name}", *hosts[party.host]}
-            for party in parties
-        }
-    )
+    good = {
+        party.name: {party.name, f"holdfast:{party.name}", *hosts[party.host]} for party in parties
+    }
+    for stage in topology.stages:
+        for seat, replicas in topology.seats(stage).items():
+            good |= {reader_for(seat, replica): good[replica] for replica in replicas}
+    return Identities(good)
 
 
 def security_of(topology: Topology) -> Security | None:

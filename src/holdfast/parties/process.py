@@ -54,9 +54,10 @@ def run_party(
     master: str = "local[2]",
     routes: Mapping[str, str] | None = None,
     metrics: int | None = None,
+    spark_ui: bool = False,
 ) -> None:
     """Returns when it is asked to end (SIGTERM, Ctrl-C); raises if it cannot go on. `metrics`: the
-    port of the page for Prometheus."""
+    port of the page for Prometheus. `spark_ui`: whether a replica's Spark serves its own page."""
     party = topology.parties().get(name)
     if party is None:
         known = ", ".join(topology.parties())
@@ -71,7 +72,7 @@ def run_party(
         guard = stack.enter_context(FolderGuard(topology.state_folder / name))
         match party.kind:
             case PartyKind.REPLICA:
-                running = _start_replica(stack, guard, topology, name, master, routes)
+                running = _start_replica(stack, guard, topology, name, master, routes, spark_ui)
             case PartyKind.SOURCE:
                 running = _start_source(stack, topology, name)
             case PartyKind.SINK:
@@ -108,15 +109,19 @@ def _start_replica(
     name: str,
     master: str,
     routes: Mapping[str, str] | None,
+    spark_ui: bool,
 ) -> _Running:
     from holdfast.parties.replica import Replica
+    from holdfast.parties.sharing import SharingReplica
     from holdfast.spark.sessions import driver_pid, local_session, stop_session
 
     stage = topology.stages[name.partition("/")[0]]
-    spark = local_session(f"holdfast {name}", master=master, partitions=stage.shards)
+    spark = local_session(f"holdfast {name}", master=master, partitions=stage.shards, ui=spark_ui)
     stack.callback(stop_session, spark)
     guard.note_spark(driver_pid(spark))
-    replica = Replica(topology, name, spark, routes=routes)
+    kind = SharingReplica if stage.is_shared else Replica
+    page = spark.sparkContext.uiWebUrl
+    replica = kind(topology, name, spark, routes=routes, spark_ui=page)
     stack.callback(replica.close)
     return _Running((replica,), replica.status)
 

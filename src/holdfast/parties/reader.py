@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from queue import Empty, Full, Queue
 from threading import Event
@@ -23,6 +23,7 @@ from holdfast.parties.verdicts import Verdicts
 from holdfast.protocol.client import Client, Shown
 from holdfast.protocol.intake import Intake, SwitchIntake
 from holdfast.protocol.messages import Message, Send
+from holdfast.protocol.sharing.client import SharedClient
 from holdfast.tuples import Kind
 from holdfast.wire.security import Security
 
@@ -60,28 +61,36 @@ class Reader:
         heartbeat: int = 100_000,
         missed: int = 3,
         verdicts: Verdicts | None = None,
+        seats: Mapping[str, Sequence[str]] | None = None,
         size: int = 0,
         clock: Callable[[], int] | None = None,
     ) -> None:
         """`publishers`: the parties that publish it, and their addresses. `me`: the name we are
         known by; a topology knows its sinks, all others are guests for whom nothing is kept.
         `acknowledges`: what was told is kept by those before us until `acknowledge` is called.
-        `verdicts`: compare the publishers, in buckets of this `size`; else the best is read."""
+        `verdicts`: compare the publishers, in buckets of this `size`; else the best is read.
+        `seats`: the parts of the stream, if the publishers share the work: final rows only."""
         self._verdicts = verdicts
-        intake: Intake | None = None
-        if verdicts is not None:
-            grace = heartbeat * (missed + 2)
-            intake = verdicts.intakes(size=size, grace=grace, position=position)[stream]
-        self._client = Client(
-            stream,
-            tuple(publishers),
-            heartbeat=heartbeat,
-            missed=missed,
-            tentative=tentative,
-            position=position,
-            may_skip=may_skip,
-            intake=intake,
-        )
+        self._client: Client | SharedClient
+        if seats:
+            self._client = SharedClient(
+                seats, heartbeat=heartbeat, missed=missed, position=position, may_skip=may_skip
+            )
+        else:
+            intake: Intake | None = None
+            if verdicts is not None:
+                grace = heartbeat * (missed + 2)
+                intake = verdicts.intakes(size=size, grace=grace, position=position)[stream]
+            self._client = Client(
+                stream,
+                tuple(publishers),
+                heartbeat=heartbeat,
+                missed=missed,
+                tentative=tentative,
+                position=position,
+                may_skip=may_skip,
+                intake=intake,
+            )
         if acknowledges:
             self._client.done = position
         self._told: Queue[Told] = Queue(WAITING)
@@ -99,8 +108,8 @@ class Reader:
 
     @property
     def publisher(self) -> str | None:
-        """The one that is read now; None if they are compared, and all are."""
-        intake = self._client.intake
+        """The one that is read now; None if all are: they are compared, or share the work."""
+        intake = self._client.intake if isinstance(self._client, Client) else None
         return intake.choice.current if isinstance(intake, SwitchIntake) else None
 
     @property

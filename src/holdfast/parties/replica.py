@@ -9,26 +9,23 @@ disk has lost its state and gets it from a peer, or from its inputs.
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from threading import Event
 from typing import Any
 
-import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from holdfast.errors import InvalidArgumentError, StoreUnavailableError
-from holdfast.parties.actions import answer_action
-from holdfast.parties.counts import ReplicaCounts
+from holdfast.parties.counts import ReplicaCounts, spark_status
 from holdfast.parties.history import History
 from holdfast.parties.loop import Clock, Loop
-from holdfast.parties.neighbours import Neighbours
+from holdfast.parties.neighbours import Neighbours, wire_status
 from holdfast.parties.places import (
     addresses_of,
     comparison_of,
     identities_of,
+    inputs_of,
     is_voted_on,
     place_of,
     security_of,
@@ -36,7 +33,7 @@ from holdfast.parties.places import (
 )
 from holdfast.parties.purpose import check_purpose, stage_purpose
 from holdfast.parties.reruns import Reruns
-from holdfast.parties.tickets import LogTicket, read_log
+from holdfast.parties.service import StageService
 from holdfast.parties.verdicts import Verdicts
 from holdfast.protocol.commands import (
     Command,
@@ -50,15 +47,15 @@ from holdfast.protocol.commands import (
     Work,
 )
 from holdfast.protocol.intake import Intake
+from holdfast.protocol.line import Line
 from holdfast.protocol.messages import Message, Send
 from holdfast.protocol.node import Node
 from holdfast.spark.stages.compile import compile_stage
-from holdfast.spark.stages.entries import Entry, Order, Piece
-from holdfast.spark.stages.pieces import read_journal_ticket
+from holdfast.spark.stages.entries import Entry, Order, work_on
+from holdfast.spark.stages.journal import Journal
 from holdfast.spark.stages.query import Result, StageQuery
 from holdfast.topology import Topology
 from holdfast.tuples import Row, Segment
-from holdfast.wire.outbox import Outbox
 from holdfast.wire.server import LogServer
 
 __all__ = ["Replica"]
@@ -77,8 +74,10 @@ class Replica:
         *,
         routes: Mapping[str, str] | None = None,
         clock: Callable[[], int] | None = None,
+        spark_ui: str | None = None,
     ) -> None:
-        """`routes`: addresses of parties that are reached elsewhere than the topology says."""
+        """`routes`: addresses of parties that are reached elsewhere than the topology says.
+        `spark_ui`: where Spark serves its own page, if it does."""
         parties = topology.parties()
         stage = topology.stages[name.partition("/")[0]]
         self.name = name
@@ -87,6 +86,7 @@ class Replica:
         self.settings = settings_of(topology, self.stream)
         self.clock = clock or Clock()
         self.counts = ReplicaCounts()
+        self._spark_ui = spark_ui
         self.folder = topology.state_folder / name
         self.ready = Event()
         """Set when it has begun to take part."""
@@ -94,7 +94,7 @@ class Replica:
         """Its server may be asked before all of it is there."""
         compiled = compile_stage(spark, topology, self.stream)
         self.schema = to_arrow_schema(compiled.published, timezone="UTC")
-        self._inputs = tuple(stage.inputs)
+        self._inputs = {s: number for s, (number, _) in inputs_of(topology, self.stream).items()}
         check_purpose(self.folder, stage_purpose(topology, self.stream, compiled))
         self._security = security_of(topology)
         self._history = History(self.folder / "log")
@@ -122,7 +122,7 @@ class Replica:
         self._server = LogServer(
             address,
             self._security,
-            self,
+            StageService(self, self._loop),
             identities=identities_of(topology),
             heartbeat=beat,
             silence=max(1.0, 10 * beat),
@@ -178,9 +178,9 @@ class Replica:
             self._do(self._node.wake(now), now)
 
     def _take_message(self, sender: str, message: Message) -> None:
-        self._loop.post(lambda now: self._receive(sender, message, now))
+        self._loop.post(lambda now: self.receive(sender, message, now))
 
-    def _receive(self, sender: str, message: Message, now: int) -> None:
+    def receive(self, sender: str, message: Message, now: int) -> None:
         if self._node is not None:
             self._do(self._node.receive(sender, message, now), now)
 
@@ -201,7 +201,7 @@ class Replica:
                     self.name,
                     self.stream,
                 )
-            self.counts.look(node, now)
+            self.counts.look([node], now)
             if self._verdicts is not None:
                 self._verdicts.look()
 
@@ -226,7 +226,8 @@ class Replica:
                 self._rerun(command)
 
     def _work(self, work: Work) -> None:
-        entry = self._entry(work)
+        size = self.settings.size
+        entry = work_on(work.stretch, self._inputs, size, tentative=work.tentative)
         if self._reruns is not None and not work.tentative:
             self._reruns.note(entry)
         self._works[self._query.submit(entry)] = work
@@ -251,27 +252,13 @@ class Replica:
         for command in node.rerun(rerun, rows):
             self._carry_out(command)
 
-    def _entry(self, work: Work) -> Entry:
-        stretch, size = work.stretch, self.settings.size
-        pieces = [
-            Piece(which, row.stime // size, row.value)
-            for which, stream in enumerate(self._inputs)
-            for row in stretch.rows[stream]
-        ]
-        pieces.sort(key=lambda piece: (piece.bucket, piece.input))
-        return Entry(0, Order.WORK, stretch.start, stretch.end, work.tentative, tuple(pieces))
-
     # Results
 
     def _deliver(self, result: Result) -> None:
         """Called by Spark: wait until it is in the log, for then Spark takes it for done."""
-        done = Event()
-        self._loop.post(lambda now: self._take_result(result, now, done))
-        while not done.wait(0.2):
-            if self._loop.ended.is_set():
-                raise StoreUnavailableError(f"{self.name}: the replica has stopped; start it again")
+        self._loop.hand_over(lambda now: self._take_result(result, now))
 
-    def _take_result(self, result: Result, now: int, done: Event) -> None:
+    def _take_result(self, result: Result, now: int) -> None:
         match result.order:
             case Order.WORK:
                 self._finish(result, now)
@@ -285,7 +272,6 @@ class Replica:
                 rerun = self._reruns.answered(result.entry)
                 if rerun is not None:
                     self._do(self._node.rerun(rerun, self._rows_in(result)), now)
-        done.set()
         if result.entry == self._drained and self._node is None:
             self._begin(now)
 
@@ -389,52 +375,31 @@ class Replica:
             reply = replace(node.offer(command.reply.number), state=result.state)
             self._neighbours.send(command.to, reply)
 
-    # The server
+    # What its service asks
 
-    def opened(self, party: str, outbox: Outbox) -> None:
-        self._loop.post(lambda now: self._neighbours.opened(party, outbox))
+    @property
+    def journal(self) -> Journal:
+        return self._query.journal
 
-    def received(self, party: str, message: Message) -> None:
-        self._take_message(party, message)
+    @property
+    def neighbours(self) -> Neighbours:
+        return self._neighbours
 
-    def closed(self, party: str, outbox: Outbox) -> None:
-        def leave(now: int) -> None:
-            if self._neighbours.closed(party, outbox) and self._node is not None:
-                self._node.left(party)
+    def left(self, party: str) -> None:
+        if self._node is not None:
+            self._node.left(party)
 
-        self._loop.post(leave)
-
-    def read(self, ticket: bytes) -> pa.Table | pa.RecordBatchReader:
-        wanted = read_journal_ticket(ticket)
-        if wanted is not None:
-            entry, piece = wanted
-            pieces = self._query.journal.read(entry).pieces
-            if piece >= len(pieces):
-                raise InvalidArgumentError(f"ticket: entry {entry} has {len(pieces)} pieces")
-            return pieces[piece].chunk.table()
-        asked = LogTicket.read(ticket)
-        return self._loop.call(lambda now: self._read(asked))
-
-    def _read(self, asked: LogTicket) -> pa.RecordBatchReader:
+    def line(self, stream: str) -> Line | None:
         node = self._node
-        if node is None or node.is_lost or asked.stream != self.stream:
-            raise InvalidArgumentError(f"ticket: {self.name} has no {asked.stream} to read")
-        return read_log(node.lines[self.stream], asked, self.schema)
+        if node is None or node.is_lost or stream != self.stream:
+            return None
+        return node.lines[stream]
 
-    def push(self, stream: str, batch: pa.RecordBatch) -> bytes:
-        raise InvalidArgumentError(
-            f"{self.name}: is a replica of a stage; push rows to the source of a stream"
-        )
-
-    def act(self, name: str, body: bytes) -> bytes:
-        party = body.decode(errors="replace")
-        return answer_action(
-            name,
-            {
-                "status": self.status,
-                "readmit": lambda: self._loop.call(lambda now: self._readmit(party, now)),
-            },
-        )
+    def answers(self, body: str) -> Mapping[str, Callable[[], Any]]:
+        return {
+            "status": self.status,
+            "readmit": lambda: self._loop.call(lambda now: self._readmit(body, now)),
+        }
 
     def _readmit(self, party: str, now: int) -> bool:
         """Whether it was in quarantine."""
@@ -446,26 +411,17 @@ class Replica:
         verdicts.readmitted(party)
         return True
 
-    def streams(self) -> Mapping[str, pa.Schema]:
-        return {self.stream: self.schema}
-
     def status(self) -> dict[str, Any]:
         """What a person or a program may want to know of it."""
         if not self._is_made:
             return {"party": self.name, "kind": "replica", "ready": False, **self.counts.status()}
-        progress = self._query.progress or {}
-        links = self._neighbours.links
         return {
             "party": self.name,
             "kind": "replica",
             "ready": self.ready.is_set(),
             **self.counts.status(),
             **(self._verdicts.status if self._verdicts is not None else {}),
-            "batch_seconds": (progress.get("durationMs") or {}).get("triggerExecution", 0) / 1000,
+            **spark_status(self._query.progress, self._spark_ui),
             "log_bytes": self._history.size,
-            "received_bytes": sum(link.received_bytes for link in links.values()),
-            "links": {party: link.is_connected for party, link in links.items()},
-            "callers": self._server.parties,
-            "refused": self._server.refused
-            + Counter(message=sum(link.refused for link in links.values())),
+            **wire_status(self._server, self._neighbours.links.values()),
         }

@@ -34,6 +34,8 @@ WELL = 60.0
 """A party that has run so long has not ended in a row."""
 PATIENCE = 20.0
 """Seconds for parties to end when they are asked to."""
+STARTING = 2.0
+"""The same for one that is not there yet: all it has is on its disk."""
 ANSWER = 2.0
 """Seconds for a party to say how it is."""
 
@@ -85,6 +87,13 @@ class Keeper:
             )
         self.starts += 1
         self.started = now
+
+    @property
+    def is_starting(self) -> bool:
+        """Whether it has not begun to take part, as far as it can be asked."""
+        if self.party.address is None:
+            return False
+        return self.status is None or not self.status.get("ready", True)
 
     def ask_to_end(self) -> None:
         if self.process is not None:
@@ -186,9 +195,10 @@ class Supervisor:
         keepers = list(reversed(self.keepers.values()))
         for keeper in keepers:
             keeper.ask_to_end()
-        deadline = time.monotonic() + PATIENCE
+        asked = time.monotonic()
         for keeper in keepers:
-            keeper.end(deadline - time.monotonic())
+            patience = STARTING if keeper.is_starting else PATIENCE
+            keeper.end(asked + patience - time.monotonic())
 
     def __enter__(self) -> Self:
         os.environ.setdefault("PYTHONUNBUFFERED", "1")

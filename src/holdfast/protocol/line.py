@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -34,7 +34,7 @@ from holdfast.protocol.spool import Spool
 from holdfast.protocol.states import State
 from holdfast.tuples import Segment
 
-__all__ = ["Line", "Retention"]
+__all__ = ["Line", "Retention", "known_as"]
 
 NEWEST_PREVIEWS: Final = 16
 """As many previews are kept for readers that come from another replica."""
@@ -115,8 +115,13 @@ class Line:
         oldest = self.segments.first_rows
         if self.retention.convergent or oldest is None:
             return False
-        unread = max(oldest, min(self._acks.values(), default=self.end))
+        unread = max(oldest, self.acknowledged)
         return self.end - unread >= self.retention.span
+
+    @property
+    def acknowledged(self) -> int:
+        """Up to where all readers have it; the stable boundary if there are none."""
+        return min(self._acks.values(), default=self.end)
 
     def publish(self, segment: Segment) -> list[Send]:
         """Append to the stable line; what it has already is dropped."""
@@ -203,12 +208,17 @@ class Line:
 
     def acknowledge(self, reader: str, boundary: int) -> None:
         """This reader needs nothing before the boundary, ever again."""
-        if reader in self._acks and boundary > self._acks[reader]:
-            self._acks[reader] = boundary
+        name = known_as(reader, self._acks)
+        if name is not None and boundary > self._acks[name]:
+            self._acks[name] = boundary
             self._truncate()
 
+    def knows(self, reader: str) -> bool:
+        """Whether anything is kept for it."""
+        return known_as(reader, self._acks) is not None
+
     def _truncate(self) -> None:
-        limit = min(min(self._acks.values(), default=self.end), self.end - self.retention.least)
+        limit = min(self.acknowledged, self.end - self.retention.least)
         if self.retention.convergent:
             limit = max(limit, self.end - self.retention.span)
         if limit > self.dropped_before:
@@ -261,3 +271,10 @@ class Line:
         if reader.tentative:
             items.append(Undo(reader.position))
             reader.tentative = False
+
+
+def known_as(reader: str, names: Container[str]) -> str | None:
+    """Which of the names a reader has: its own, or that of the seat for which it reads, `clean@2`
+    of `clean@2/1`."""
+    seat = reader.partition("/")[0]
+    return next((name for name in (reader, seat) if name in names), None)

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from holdfast.protocol.sharing.messages import Word
 from holdfast.protocol.states import State
 from holdfast.tuples import Segment
 
@@ -208,6 +209,7 @@ Message = (
     | AuthRelease
     | StateRequest
     | StateReply
+    | Word
 )
 
 

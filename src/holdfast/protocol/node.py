@@ -26,6 +26,7 @@ from holdfast.protocol.commands import (
     Work,
 )
 from holdfast.protocol.gates.order import Order
+from holdfast.protocol.inputs import Inputs
 from holdfast.protocol.intake import Intake, SwitchIntake
 from holdfast.protocol.line import Line
 from holdfast.protocol.messages import (
@@ -35,13 +36,11 @@ from holdfast.protocol.messages import (
     AuthRelease,
     AuthRequest,
     Feed,
-    Gap,
     Heartbeat,
     Item,
     Message,
     Preview,
     Recalculate,
-    RecDone,
     Send,
     Stable,
     StateReply,
@@ -56,7 +55,7 @@ from holdfast.protocol.recovery import Recovery
 from holdfast.protocol.spool import Spool
 from holdfast.protocol.stagger import Stagger
 from holdfast.protocol.states import State
-from holdfast.protocol.streams import best_state, output_state
+from holdfast.protocol.streams import output_state
 from holdfast.protocol.vote_intake import VoteIntake
 from holdfast.tuples import Row, Segment
 
@@ -95,10 +94,14 @@ class Node:
         first = place.start // settings.size
         self.gate = Order(tuple(place.inputs), settings.size, settings.delays, now, first=first)
         grace = settings.heartbeat * (settings.missed + 2)
-        self.intakes: dict[str, Intake] = {
+        switched: dict[str, Intake] = {
             stream: SwitchIntake(stream, replicas, grace=grace, position=place.start)
             for stream, replicas in place.inputs.items()
-        } | dict(intakes or {})
+        }
+        self.inputs = Inputs(
+            switched | dict(intakes or {}),
+            Monitor(place.inputs, period=settings.heartbeat, missed=settings.missed),
+        )
         self.lines = {
             name: Line(
                 name,
@@ -109,7 +112,6 @@ class Node:
             )
             for name in place.outputs
         }
-        self.monitor = Monitor(place.inputs, period=settings.heartbeat, missed=settings.missed)
         self.stagger = Stagger(
             place.name, place.peers, retry=settings.retry, lease=4 * settings.retry
         )
@@ -178,20 +180,16 @@ class Node:
 
     def stream_state(self, stream: str) -> State:
         """How good one output stream is, or is about to become."""
-        best = {name: self._best(name) for name in self.intakes}
+        best = self.inputs.best()
+        if self.settings.beside:
+            # Those who correct go on showing previews.
+            best = {
+                name: State.UP_FAILURE if state is State.STABILIZATION else state
+                for name, state in best.items()
+            }
         correcting = self._failing_since is not None and self._shows_corrections
         state = output_state(self.place.outputs[stream], best, correcting)
         return max(state, self.state)
-
-    def _best(self, stream: str) -> State:
-        best = self.intakes[stream].best(self._states(stream))
-        if self.settings.beside and best is State.STABILIZATION:
-            # It goes on showing previews.
-            return State.UP_FAILURE
-        return best
-
-    def _states(self, stream: str) -> dict[str, State]:
-        return self.monitor.states(stream)
 
     @property
     def _preview_due(self) -> float:
@@ -200,7 +198,7 @@ class Node:
     @property
     def next_wake(self) -> float:
         """When to call `wake` next, at the latest."""
-        wakes: list[float] = [self.monitor.next_wake]
+        wakes: list[float] = [self.inputs.monitor.next_wake]
         if self.working is None and not (self.is_lost or self._reconciling):
             wakes.append(self._preview_due)
         if self._must_redo and not self.settings.beside:
@@ -255,7 +253,8 @@ class Node:
         commands: list[Command] = []
         if self.recovery.is_due(now):
             commands += self._look_for_a_state(now)
-        beats = self.monitor.wake(now, self._acks(), self._place_of)
+        safe = None if self.is_lost else self.gate.kept * self.gate.size
+        beats = self.inputs.wake(now, safe)
         if beats:
             commands += beats
             commands += self._read_on(now)
@@ -266,17 +265,8 @@ class Node:
         of others is old."""
         if now - self._now > (self.settings.missed + 1) * self._beat:
             self.gate.excuse(now + self.gate.size)
-            self.monitor.forget()
+            self.inputs.monitor.forget()
         self._now = now
-
-    def _place_of(self, stream: str, replica: str) -> int:
-        return self.intakes[stream].place_of(replica)
-
-    def _acks(self) -> dict[str, int]:
-        if self.is_lost:
-            return {}
-        safe = self.gate.kept * self.gate.size
-        return {stream: min(safe, intake.needed) for stream, intake in self.intakes.items()}
 
     def finished(self, work: Work, outputs: Mapping[str, Sequence[Row]], now: int) -> list[Command]:
         """The work is done; `outputs` are the rows of each output stream."""
@@ -317,7 +307,7 @@ class Node:
     def readmit(self, replica: str, now: int) -> list[Command]:
         """Let the votes of a replica count again that was found lying."""
         commands: list[Command] = []
-        for stream, intake in self.intakes.items():
+        for stream, intake in self.inputs.intakes.items():
             if isinstance(intake, VoteIntake):
                 news, sends = intake.readmit(replica)
                 commands += sends
@@ -339,16 +329,10 @@ class Node:
     # Input
 
     def _take_feed(self, sender: str, feed: Feed, now: int) -> list[Command]:
-        intake = self.intakes.get(feed.stream)
-        if intake is None:
-            return []
-        news, sends = intake.take(sender, feed, now)
-        commands: list[Command] = list(sends)
+        news, sends, turns = self.inputs.take_feed(sender, feed, now)
         for item in news:
             self._take_item(feed.stream, item, now)
-        if sends or any(isinstance(item, RecDone | Gap) for item in (*news, *feed.items)):
-            commands += self._read_on(now)
-        return commands
+        return [*sends, *(self._read_on(now) if turns else [])]
 
     def _take_item(self, stream: str, item: Item, now: int) -> None:
         if isinstance(item, Stable):
@@ -357,14 +341,8 @@ class Node:
             self.gate.preview(stream, item.segment, now)
 
     def _take_vitals(self, sender: str, vitals: Vitals, now: int) -> list[Command]:
-        changed = self.monitor.take(sender, vitals)
-        commands: list[Command] = []
-        for stream, progress in vitals.streams.items():
-            if stream in self.intakes:
-                commands += self.intakes[stream].check(sender, progress, vitals.sent, now)
-        if changed:
-            commands += self._read_on(now)
-        return commands
+        sends, turns = self.inputs.take_vitals(sender, vitals, now)
+        return [*sends, *(self._read_on(now) if turns else [])]
 
     def _read_on(self, now: int) -> list[Command]:
         if self.recovery.asks:
@@ -372,8 +350,8 @@ class Node:
         commands: list[Command] = []
         is_stranded = False
         failing_for = 0 if self._failing_since is None else now - self._failing_since
-        for stream, intake in self.intakes.items():
-            states = self._states(stream)
+        for stream, intake in self.inputs.intakes.items():
+            states = self.inputs.states(stream)
             gap = intake.gap(states, hasty=self._may_skip)
             if gap is not None and self._may_skip:
                 commands += self._jump(-(-gap // self.gate.size), now)
@@ -383,7 +361,7 @@ class Node:
             elif gap is not None:
                 is_stranded = True
             seen = demote(states, failing_for, self.settings.long_failure, intake.caught_up)
-            commands += intake.read_on(seen, self.monitor.ends(stream), now)
+            commands += intake.read_on(seen, self.inputs.monitor.ends(stream), now)
         self.recovery.is_stranded = is_stranded
         return commands
 
@@ -444,9 +422,7 @@ class Node:
         if gate.fork is None and is_due:
             if self._failing_since is None:
                 self._failing_since = now
-                for stream, intake in self.intakes.items():
-                    if best_state(self._states(stream)) is not State.STABLE:
-                        intake.caught_up.clear()
+                self.inputs.doubt()
             return [Fork(), self._work(tentative=True)]
         return []
 
@@ -494,7 +470,7 @@ class Node:
             return self._jump(self.gate.newest - math.ceil(span / self.gate.size), now)
         commands: list[Command] = []
         done = self.gate.base * self.gate.size
-        for intake in self.intakes.values():
+        for intake in self.inputs.intakes.values():
             if not intake.is_paused and intake.position - done >= span:
                 commands += intake.pause()
             elif intake.is_paused and intake.position - done < max(span / 2, self.gate.size):
@@ -523,16 +499,15 @@ class Node:
         return commands
 
     def _jump_inputs(self, boundary: int, now: int) -> None:
-        for stream, intake in self.intakes.items():
-            for item in intake.jump(boundary):
-                self._take_item(stream, item, now)
+        for stream, item in self.inputs.jump(boundary):
+            self._take_item(stream, item, now)
 
     # Recovery
 
     def _look_for_a_state(self, now: int) -> list[Command]:
         """Ask a peer; if nobody has it, perhaps, converge or do everything again."""
         if self.recovery.is_in_vain:
-            if self._converges or self._all_is_kept:
+            if self._converges or self.inputs.are_kept:
                 self.recovery.do_without()
                 return self._read_on(now)
             self.recovery.is_stranded = True
@@ -545,15 +520,6 @@ class Node:
     @property
     def _has_begun(self) -> bool:
         return self.gate.base * self.gate.size > self.place.start
-
-    @property
-    def _all_is_kept(self) -> bool:
-        """Whether all inputs can be read from the beginning."""
-        known = [(intake, self._states(stream)) for stream, intake in self.intakes.items()]
-        return all(
-            intake.best(states) is not State.FAILURE and intake.gap(states, hasty=True) is None
-            for intake, states in known
-        )
 
     def offer(self, number: int) -> StateReply:
         """The answer to a request for our state, without the state."""
@@ -593,16 +559,8 @@ class Node:
             return
         if self.gate.base * self.gate.size < self.consistent_from:
             return
-        for stream, intake in self.intakes.items():
-            ends = self.monitor.ends(stream)
-            known = {
-                name: ends[name]
-                for name, state in self._states(stream).items()
-                if state is not State.FAILURE
-            }
-            behind = max(1, self.settings.lag) * self.gate.size
-            if not known or intake.position < intake.newest(known) - behind:
-                return
+        if not self.inputs.are_read(max(1, self.settings.lag) * self.gate.size):
+            return
         self.recovery.end()
         for line in self.lines.values():
             line.skip(self.gate.base * self.gate.size)
@@ -612,7 +570,7 @@ class Node:
         for name, line in self.lines.items():
             if name in heartbeat.acks:
                 line.acknowledge(asker, heartbeat.acks[name])
-            if name in heartbeat.acks or asker in self.place.readers[name]:
+            if name in heartbeat.acks or line.knows(asker):
                 streams[name] = line.progress(asker, self.stream_state(name))
         return Send(asker, Vitals(streams, heartbeat.sent))
 

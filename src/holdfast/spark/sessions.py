@@ -42,19 +42,24 @@ SHORT_LIVED: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
 
 
 def local_session(
-    name: str, *, master: str = "local[*]", partitions: int = 2, java: str = ""
+    name: str,
+    *,
+    master: str = "local[*]",
+    partitions: int = 2,
+    java: str = "",
+    ui: bool = False,
 ) -> SparkSession:
     """An embedded session on this machine; stop it when done.
 
-    The interface is off and the driver listens on loopback only. `java`: options of its JVM, if it
-    is the first session of this process.
+    Without `ui` the interface is off; the driver listens on loopback only. `java`: options of its
+    JVM, if it is the first session of this process.
     """
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = (
         SparkSession.builder.master(master)
         .appName(name)
-        .config("spark.ui.enabled", "false")
+        .config("spark.ui.enabled", "true" if ui else "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")

@@ -22,7 +22,7 @@ from holdfast.errors import InvalidArgumentError
 from holdfast.parties.places import addresses_of, security_of
 from holdfast.parties.tickets import LogTicket
 from holdfast.sources import arrow_schema
-from holdfast.tail.reading import statuses
+from holdfast.tail.reading import newest_of, parts_of, statuses
 from holdfast.topology import Topology
 from holdfast.tuples import STIME
 from holdfast.wire import LogClient, RefusedError, Security, UnreachableError, WireError
@@ -81,23 +81,32 @@ class HoldfastReader(DataSourceStreamReader):
         self.start = start
         self.size = int(topology.bucket)
         self.addresses = addresses_of(topology, topology.publishers(stream))
+        self.seats = tuple(topology.seats(stream))
         self.security = security_of(topology)
         self.arrow = to_arrow_schema(schema, timezone="UTC")
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802
-        told = statuses(self.stream, self.addresses, self.security).values()
+        told = statuses(self.stream, self.addresses, self.security)
         if self.start == "newest":
-            return {"boundary": max(int(status["boundary"]) for status in told)}
-        return {"boundary": min(int(status["start"]) for status in told)}
+            return {"boundary": self._newest(told)}
+        if not self.seats:
+            return {"boundary": min(int(status["start"]) for status in told.values())}
+        # Nothing can be read of which a part is missing.
+        starts = [[part["start"] for part in parts_of(told, seat)] for seat in self.seats]
+        return {"boundary": max(min(each, default=0) for each in starts)}
 
     def latestOffset(self, start: dict[str, int], limit: Any) -> dict[str, int]:  # noqa: N802
         try:
-            told = statuses(self.stream, self.addresses, self.security).values()
+            told = statuses(self.stream, self.addresses, self.security)
         except UnreachableError:
             # They will be back.
             return start
-        newest = max(int(status["boundary"]) for status in told)
-        return {"boundary": max(start["boundary"], newest)}
+        return {"boundary": max(start["boundary"], self._newest(told))}
+
+    def _newest(self, told: Mapping[str, Mapping[str, Any]]) -> int:
+        if self.seats:
+            return newest_of(told, self.seats)
+        return max(int(status["boundary"]) for status in told.values())
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
         # A stream begins in 1970, its rows much later: all that is old goes into the first.
@@ -108,7 +117,11 @@ class HoldfastReader(DataSourceStreamReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         first, last = partition.value
-        table = _fetch(LogTicket(self.stream, first, last), self.addresses, self.security)
+        parts = [
+            _fetch(LogTicket(part, first, last), self.addresses, self.security)
+            for part in self.seats or (self.stream,)
+        ]
+        table = pa.concat_tables(parts)
         columns = [table[field.name].cast(field.type) for field in self.arrow]
         yield from pa.table(columns, schema=self.arrow).to_batches()
 

@@ -8,7 +8,7 @@ for told in read_stream("fleet.toml", "clean", tentative=False):
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,14 @@ from holdfast.protocol.comparison import VOTING, Comparison
 from holdfast.topology import Topology
 from holdfast.wire import Security, UnreachableError, WireError, act
 
-__all__ = ["newest_boundary", "open_reader", "read_stream", "statuses"]
+__all__ = [
+    "newest_boundary",
+    "newest_of",
+    "open_reader",
+    "parts_of",
+    "read_stream",
+    "statuses",
+]
 
 BARRIER = 3_000_000
 """Microseconds for which a guest that compares publishers waits for all of them."""
@@ -51,6 +58,11 @@ def read_stream(
         topology = Topology.read(topology)
     comparison = None
     if policy != "switch":
+        if topology.seats(stream):
+            raise InvalidArgumentError(
+                f"policy: {policy!r} compares replicas, and those of {stream} share their work; "
+                "leave it out"
+            )
         comparison = Comparison(policy, faults, barrier=BARRIER)
     match position:
         case "newest":
@@ -106,6 +118,7 @@ def open_reader(
         may_skip=may_skip,
         acknowledges=acknowledges,
         verdicts=verdicts,
+        seats=topology.seats(stream),
         size=int(topology.bucket),
         **pulse,
     )
@@ -122,8 +135,25 @@ def newest_boundary(
     may claim anything."""
     addresses = addresses_of(topology, topology.publishers(stream), routes)
     told = statuses(stream, addresses, security_of(topology))
+    seats = topology.seats(stream)
+    if seats:
+        return newest_of(told, seats)
     ends = sorted((int(status["boundary"]) for status in told.values()), reverse=True)
     return ends[min(liars, len(ends) - 1)]
+
+
+def newest_of(told: Mapping[str, Mapping[str, Any]], seats: Iterable[str]) -> int:
+    """Up to where all parts of a shared stream are final, by what its replicas say; 0 if nobody
+    speaks for one of them."""
+    return min(
+        max((part["boundary"] for part in parts_of(told, seat)), default=0) for seat in seats
+    )
+
+
+def parts_of(told: Mapping[str, Mapping[str, Any]], seat: str) -> list[Mapping[str, int]]:
+    """From where to where anybody has this part of a shared stream."""
+    said = [status.get("seats", {}) for status in told.values()]
+    return [each[seat] for each in said if seat in each]
 
 
 def statuses(

@@ -88,6 +88,8 @@ def _gate(stage: Stage) -> str:
     if stage.policy == "switch":
         delay = "forever" if stage.max_delay == math.inf else str(stage.max_delay)
         return f"switch, max_delay {delay}"
+    if stage.is_shared:
+        return f"share, {stage.routing}, {stage.guarantee}"
     return _comparison(stage)
 
 

@@ -9,7 +9,25 @@ from holdfast.topology.kinds import Interval, choice, interval, whole
 from holdfast.topology.settings import Setting, setting
 from holdfast.topology.spans import Span
 
-__all__ = ["COMPARING", "POLICIES", "VOTING", "barrier", "every", "faults", "policy", "proofs"]
+__all__ = [
+    "COMPARING",
+    "GUARANTEES",
+    "MERGE",
+    "POLICIES",
+    "ROUTINGS",
+    "SHARE",
+    "VOTING",
+    "barrier",
+    "every",
+    "faults",
+    "guarantee",
+    "policy",
+    "proofs",
+    "routing",
+]
+
+SHARE: Final = "share"
+MERGE: Final = "merge"
 
 POLICIES: Final[Mapping[str, str]] = {
     "order": "Waits until all inputs have passed a bucket. Never shows anything tentative.",
@@ -19,11 +37,17 @@ POLICIES: Final[Mapping[str, str]] = {
     "sample": "Trusts one of 3f+1 replicas, and has every n-th bucket voted on.",
     "first": "Takes the first copy of every bucket, in order.",
     "latest": "Takes a copy of any newer bucket, never an older one.",
+    SHARE: "As `order`, but lets each bucket in to one of the stage's own replicas only: they "
+    "share its work. For steps that look at each row alone.",
+    MERGE: "As `order`, for the windows of an edge: its root has merged the states of all "
+    "children.",
 }
 VOTING: Final = frozenset({"vote", "vote-latest", "sample"})
 """Those that outvote `faults` replicas of 3 · faults + 1."""
 COMPARING: Final = VOTING | {"first", "latest"}
 """Those that read all replicas of an input at once."""
+ROUTINGS: Final = ("round-robin", "hash", "primary")
+GUARANTEES: Final = ("exactly-once", "at-least-once", "at-most-once")
 
 
 def policy(doc: str, *options: str) -> Setting[str, str]:
@@ -66,4 +90,24 @@ def proofs() -> Setting[int, int]:
         "quarantine, and its votes do not count. There are never more than `faults` in it.",
         example="1",
         default=3,
+    )
+
+
+def routing() -> Setting[str, str]:
+    return setting(
+        choice(*ROUTINGS),
+        "With `share`: whose a bucket is. One after the other, by a hash of its number, or all of "
+        "the first replica, while the others stand by.",
+        example='"hash"',
+        default=ROUTINGS[0],
+    )
+
+
+def guarantee() -> Setting[str, str]:
+    return setting(
+        choice(*GUARANTEES),
+        "With `share`: what holds for each bucket when a replica fails. Buckets have numbers, so "
+        "`at-least-once` costs what `exactly-once` does, and is the same.",
+        example='"at-most-once"',
+        default=GUARANTEES[0],
     )

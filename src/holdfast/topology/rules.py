@@ -8,10 +8,11 @@ from os.path import normpath
 from typing import Any
 
 from holdfast.topology.addresses import is_loopback, parse_address
-from holdfast.topology.gates import COMPARING, POLICIES, VOTING
+from holdfast.topology.gates import COMPARING, POLICIES, SHARE, VOTING
 from holdfast.topology.graph import find_cycles, most_after
 from holdfast.topology.problems import Problem, did_you_mean, show
 from holdfast.topology.settings import is_sound, settings_of
+from holdfast.topology.sharing import check_merge, check_share, check_shared_inputs
 from holdfast.topology.sinks import SINKS, Callback, Console, Delta, Parquet, Sink, SqlTable
 from holdfast.topology.sound import Sound
 from holdfast.topology.spans import Span
@@ -31,6 +32,8 @@ def check_rules(sound: Sound) -> Iterator[Problem]:
         yield from _check_inputs(f"stages.{name}", stage, sound)
         if is_sound(stage, "inputs"):
             yield from _check_policy(f"stages.{name}", stage, stage.inputs, sound)
+            yield from check_merge(f"stages.{name}", stage, sound)
+        yield from check_share(name, sound)
         yield from _check_delay(f"stages.{name}", stage, sound)
     yield from _check_cycles(sound)
     yield from _check_retain(sound)
@@ -162,6 +165,7 @@ def _check_policy(
     if not is_sound(reader, "policy", "faults"):
         return
     yield from _check_needless(place, reader)
+    yield from check_shared_inputs(place, reader, inputs, sound)
     if reader.policy not in VOTING:
         return
     needed = 3 * reader.faults + 1
@@ -188,6 +192,8 @@ def _check_needless(place: str, reader: Stage | Sink) -> Iterator[Problem]:
     """Settings that the policy does not look at."""
     settings = settings_of(type(reader))
     for field, policies in _GATE_SETTINGS.items():
+        if field not in settings:
+            continue
         given = getattr(reader, field)
         if reader.policy in policies or given == settings[field].default:
             continue
@@ -201,6 +207,8 @@ _GATE_SETTINGS = {
     "every": frozenset({"sample"}),
     "barrier": COMPARING,
     "proofs": VOTING,
+    "routing": frozenset({SHARE}),
+    "guarantee": frozenset({SHARE}),
 }
 
 
@@ -217,6 +225,16 @@ def _check_delay(place: str, stage: Stage, sound: Sound) -> Iterator[Problem]:
             f"{stage.max_delay} is less than two buckets of {sound.bucket}; give at least "
             f"{Span(2 * sound.bucket)}, or make bucket smaller",
         )
+    elif is_sound(stage, "heartbeat", "missed"):
+        # Until then nobody knows that a replica is gone, so nobody reads another one.
+        noticed = Span(stage.heartbeat * (stage.missed + 2))
+        if stage.max_delay < noticed:
+            yield Problem(
+                place,
+                "max_delay",
+                f"{stage.max_delay} is less than the {noticed} after which a failed replica is "
+                "noticed, heartbeat times (missed + 2); give more, or a shorter heartbeat",
+            )
 
 
 def _check_cycles(sound: Sound) -> Iterator[Problem]:

@@ -92,7 +92,7 @@ class Sink:
     )
     policy: Setting[str, str] = gates.policy(
         "How it reads the replicas of its stage.",
-        *(word for word in gates.POLICIES if word != "order"),
+        *(word for word in gates.POLICIES if word not in ("order", gates.SHARE, gates.MERGE)),
     )
     faults: Setting[int, int] = gates.faults()
     every: Setting[int, int] = gates.every()

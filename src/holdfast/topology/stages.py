@@ -208,7 +208,7 @@ class Stage:
     max_delay: Setting[Interval | float, Span | float] = setting(
         DELAY,
         "With `switch`: how much later than usual an answer may come, before a tentative one "
-        "is given. At least two buckets.",
+        "is given. At least two buckets, and heartbeat times (missed + 2).",
         example='"4s"',
         default=math.inf,
     )
@@ -216,6 +216,8 @@ class Stage:
     every: Setting[int, int] = gates.every()
     barrier: Setting[Interval, Span] = gates.barrier()
     proofs: Setting[int, int] = gates.proofs()
+    routing: Setting[str, str] = gates.routing()
+    guarantee: Setting[str, str] = gates.guarantee()
     shards: Setting[int, int] = setting(
         whole(1), "Into how many parts its keys are divided.", example="8", default=2
     )
@@ -235,6 +237,11 @@ class Stage:
         example='[{ where = "value IS NOT NULL" }]',
         default=(),
     )
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether its replicas share its work."""
+        return self.policy == gates.SHARE
 
     @property
     def join(self) -> Join | None:

@@ -142,14 +142,26 @@ class Topology:
             return (stream,)
         return tuple(f"{stream}/{at}" for at, _ in enumerate(self.stages[stream].replicas, 1))
 
+    def seats(self, stream: str) -> Mapping[str, tuple[str, ...]]:
+        """The parts into which the replicas of a stage divide it if they share its work, each with
+        who may publish it, and whose it is first. A part is a stream to those who read it."""
+        publishers = self.publishers(stream)
+        if stream not in self.stages or not self.stages[stream].is_shared:
+            return {}
+        return {
+            f"{stream}@{at + 1}": (*publishers[at:], *publishers[:at])
+            for at in range(len(publishers))
+        }
+
     def readers(self, stream: str) -> tuple[str, ...]:
-        """The parties that read a stream: all replicas of the stages that do, and sinks."""
+        """Who reads a stream: all replicas of the stages that do, and sinks. Replicas that share
+        their work read it as the seats they sit in."""
         self._check_stream(stream)
         replicas = [
             party
             for name, stage in self.stages.items()
             if stream in stage.inputs
-            for party in self.publishers(name)
+            for party in (self.seats(name) or self.publishers(name))
         ]
         sinks = [name for name, sink in self.sinks.items() if sink.stream == stream]
         return (*replicas, *sinks)

@@ -145,6 +145,7 @@ class Verifiers:
         self._heard = [
             _Heard(LogClient(address, security, timeout=ATTEMPT)) for address in addresses
         ]
+        self._turn = 0
         self._said: tuple[list[Standing | None], Standing] | None = None
 
     def consult(self) -> Standing:
@@ -164,11 +165,22 @@ class Verifiers:
 
     def wait(self, known: Standing) -> None:
         """Until the job may stand otherwise than was known."""
-        end = time.monotonic() + LONGEST_WAIT
-        look = FIRST_LOOK
-        while self.consult() == known and time.monotonic() < end:
-            time.sleep(look)
-            look = min(LAST_LOOK, 2 * look)
+        if self.consult() == known:
+            self.await_news(LONGEST_WAIT)
+
+    def await_news(self, seconds: float) -> None:
+        """Return when a verifier has something new to say, and after so many seconds at last.
+
+        Another one is asked each time, so that none that is mute or slow hides what others know."""
+        now = time.monotonic()
+        awake = [each for each in self._heard if each.standing and each.rests_until <= now]
+        if not awake:
+            time.sleep(min(seconds, LAST_LOOK))
+            return
+        self._turn += 1
+        heard = awake[self._turn % len(awake)]
+        asked = Asked(heard.version, seconds)
+        self._take(heard, self._call(heard, "consult", asked, Answer, longer=seconds))
 
     def chunk(self, stage: str, number: int, seq: int) -> Agreed | None:
         """What was agreed upon of a chunk; None as long as too few say so."""
@@ -198,18 +210,21 @@ class Verifiers:
             answer = self._call(each, "consult", Asked(each.version), Answer)
             if isinstance(answer, WireError):
                 errors.append(answer)
-            elif answer.standing is not None:
-                each.version, each.standing = answer.version, answer.standing
+            self._take(each, answer)
         return errors
 
-    def _call(self, heard: _Heard, name: str, asked: Any, form: Any) -> Any:
+    def _take(self, heard: _Heard, answer: Answer | WireError) -> None:
+        if isinstance(answer, Answer) and answer.standing is not None:
+            heard.version, heard.standing = answer.version, answer.standing
+
+    def _call(self, heard: _Heard, name: str, asked: Any, form: Any, *, longer: float = 0.0) -> Any:
         """What one verifier answers, or the error by which it does not."""
         now = time.monotonic()
         others = sum(each.rests_until <= now for each in self._heard if each is not heard)
         if heard.rests_until > now and others >= self._needed:
             return UnreachableError(f"{heard.client.address}: does not answer; asked again later")
         try:
-            answer = decode(heard.client.act(name, encode(asked)), form)
+            answer = decode(heard.client.act(name, encode(asked), longer=longer), form)
         except WireError as error:
             heard.rests_until = time.monotonic() + REST
             return error

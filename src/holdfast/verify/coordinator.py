@@ -31,7 +31,9 @@ from holdfast.wire import UnreachableError
 __all__ = ["Coordinator", "Member"]
 
 EVERY: Final = 0.1
-"""Seconds between two looks."""
+"""Seconds between two looks, as long as no verifier answers."""
+NEWS: Final = 0.5
+"""Seconds between two looks otherwise, if verifiers have nothing new to say."""
 ANSWER: Final = 2.0
 """Seconds for verifiers to answer; after that it looks whether they run."""
 GRACE: Final = 5.0
@@ -116,7 +118,7 @@ class Coordinator:
         while failure is None and not self._look():
             show(self)
             failure = "it was ended before its end" if ending.is_set() else self._failure()
-            ending.wait(EVERY)
+            self._pause(ending)
         seconds = time.monotonic() - self._begun
         if failure is None:
             self._linger(show, ending)
@@ -166,6 +168,13 @@ class Coordinator:
             logger.debug("%s", error)
         else:
             self._resolve_doubts(self.standing)
+
+    def _pause(self, ending: Event) -> None:
+        """Until there may be something to see."""
+        if self.standing is None or self._untold:
+            ending.wait(EVERY)
+        else:
+            self._asked.await_news(NEWS)
 
     def _resolve_doubts(self, standing: Standing) -> None:
         """Hash copies of which too few to be believed say that they are broken."""
@@ -305,7 +314,7 @@ class Coordinator:
             if is_over or time.monotonic() >= end or ending.is_set():
                 return
             show(self)
-            ending.wait(EVERY)
+            self._pause(ending)
 
     def _account(self, failure: str | None, seconds: float) -> Account:
         submission, quorum = self.submission, self.submission.quorum

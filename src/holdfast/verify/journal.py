@@ -1,7 +1,7 @@
 """What a verifier was told, on disk, so that one that is killed goes on where it was.
 
-Each entry is safe when `append` returns. What a crash cut off at the end was never answered, and is
-cut off when the journal is opened again.
+Load managers of a federation keep theirs the same way. Each entry is safe when `append` returns.
+What a crash cut off at the end was never answered, and is cut off when the journal is opened again.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from struct import Struct
-from typing import Final, Self
+from typing import Final, Generic, Self, TypeVar
 
 import msgspec
 
@@ -26,6 +26,9 @@ HEAD: Final = Struct(">II")
 NAME: Final = "journal"
 
 
+E = TypeVar("E")
+
+
 class Entry(msgspec.Struct, array_like=True, frozen=True):
     time: float
     """By the verifier's clock."""
@@ -33,10 +36,12 @@ class Entry(msgspec.Struct, array_like=True, frozen=True):
     """None: nothing came, and it was time to decide something."""
 
 
-class Journal:
+class Journal(Generic[E]):
     """In a folder of its own. One process at a time. A context manager."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, entry: type[E]) -> None:
+        """`entry`: what it is made of, a type that msgspec knows."""
+        self._entry = entry
         path = folder / NAME
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -55,7 +60,7 @@ class Journal:
             self._file.close()
             raise
 
-    def append(self, entries: Sequence[Entry]) -> None:
+    def append(self, entries: Sequence[E]) -> None:
         """Raises StoreUnavailableError if they could not be written; then nothing was."""
         data = b"".join(map(_pack, entries))
         end = os.fstat(self._file.fileno()).st_size
@@ -84,15 +89,15 @@ class Journal:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise StoreUnavailableError(
-                f"{self._path}: another verifier has it; stop that one first"
+                f"{self._path}: another process has it; stop that one first"
             ) from None
 
-    def _read(self) -> Iterator[Entry]:
+    def _read(self) -> Iterator[E]:
         """The whole entries; what follows the last one is cut off."""
         data = self._path.read_bytes()
         good = 0
         while (text := _entry_at(data, good)) is not None:
-            yield msgspec.msgpack.decode(text, type=Entry)
+            yield msgspec.msgpack.decode(text, type=self._entry)
             good += HEAD.size + len(text)
         if good + HEAD.size <= len(data):
             size, _ = HEAD.unpack_from(data, good)
@@ -114,7 +119,7 @@ def _entry_at(data: bytes, start: int) -> bytes | None:
     return text if text and len(text) == size and zlib.crc32(text) == check else None
 
 
-def _pack(entry: Entry) -> bytes:
+def _pack(entry: object) -> bytes:
     text = msgspec.msgpack.encode(entry)
     return HEAD.pack(len(text), zlib.crc32(text)) + text
 

@@ -40,6 +40,7 @@ MAX_CALL = 4 << 20
 MAX_BODY = 8 << 10
 MAX_ENVELOPES = 256
 """In one call."""
+MAX_PATIENCE = 60.0
 MAX_NAME = 255
 MAX_ROWS = 2**62
 
@@ -104,6 +105,8 @@ class Asked(_Form):
     """How does the job stand, if not as it did in this version?"""
 
     version: int
+    patience: Annotated[float, msgspec.Meta(ge=0, le=MAX_PATIENCE)] = 0.0
+    """Seconds to wait for something new before the answer is that there is nothing."""
 
 
 class Answer(_Form):

@@ -20,7 +20,9 @@ from pyspark.sql.types import StructType
 from holdfast.errors import HoldfastError
 from holdfast.protocol.verification import Holder, Input
 from holdfast.verify.canonical import spark_schema
+from holdfast.verify.messages import decode, encode
 from holdfast.verify.slice_files import read_slice
+from holdfast.verify.tasks import messages, settle
 
 __all__ = ["Accuser", "Binding", "open_slices"]
 
@@ -75,20 +77,21 @@ def open_slices(spark: SparkSession, binding: Binding) -> DataFrame:
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            for number in batch.column(0).to_pylist():
-                for table in binding.read(number):
+            for told in batch.column(0).to_pylist():
+                for table in binding.read(decode(told, int)):
                     yield from table.to_batches()
+        settle()
 
     return _numbers(spark, len(binding.inputs)).mapInArrow(read, binding.schema())
 
 
 def _numbers(spark: SparkSession, count: int) -> DataFrame:
-    """0, 1 and so on, each in a partition of its own.
+    """Messages with 0, 1 and so on, each in a partition of its own.
 
     Spark must not know how little that is: it would take the slices for small too, and send them to
     all executors.
     """
-    batches = [pa.record_batch({"slice": pa.array([number])}) for number in range(count)]
+    batches = [messages([encode(number)]) for number in range(count)]
     before = spark.conf.get(_LOCAL)
     assert before is not None
     spark.conf.set(_LOCAL, "0")

@@ -52,7 +52,7 @@ class Register:
         """What was not, by the error that says why."""
         self.told: list[Envelope] = []
         """All that was taken in, in order: other verifiers may want to hear of it."""
-        self._journal = Journal(folder)
+        self._journal = Journal(folder, Entry)
         self._entries = list(self._journal.found)
         self._clock = clock
         self._offset = (self._entries[-1].time if self._entries else 0.0) - clock()

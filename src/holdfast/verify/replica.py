@@ -7,6 +7,8 @@ has computed. How a stage is computed is left to the `Computer`.
 from __future__ import annotations
 
 from collections.abc import Callable, Container
+from contextlib import AbstractContextManager, ExitStack
+from functools import partial
 from typing import Final, Protocol
 
 from holdfast.errors import InvalidArgumentError
@@ -20,12 +22,13 @@ from holdfast.protocol.verification import (
     Plan,
     Standing,
     inputs_of,
+    is_stale,
     next_steps,
 )
 from holdfast.verify.errors import JobFailedError
 from holdfast.verify.trace import Trace
 
-__all__ = ["Computer", "Replica", "Verifiers"]
+__all__ = ["Computer", "Replica", "Verifiers", "Watch", "Watched"]
 
 TRIES: Final = 2
 """Of one step from the same inputs, before it is the step that is to blame."""
@@ -46,6 +49,18 @@ class Computer(Protocol):
         """Compute a stage and report it; its slices, of which this replica is the only holder."""
 
 
+class Watch(Protocol):
+    """Looks at how the job stands while something is computed."""
+
+    def over(self, is_stale: Callable[[Standing], bool]) -> AbstractContextManager[Watched]:
+        """End what is computed meanwhile as soon as it is stale."""
+
+
+class Watched(Protocol):
+    is_stale: bool
+    """Whether it was ended."""
+
+
 class Replica:
     """The loop. Whatever was computed is forgotten with it: a new one computes it again."""
 
@@ -57,13 +72,16 @@ class Replica:
         verifiers: Verifiers,
         computer: Computer,
         trace: Trace,
+        watch: Watch | None = None,
     ) -> None:
+        """`watch`: without one, whatever was begun is computed to its end."""
         self._number = number
         self._plan = plan
         self._mode = mode
         self._verifiers = verifiers
         self._computer = computer
         self._trace = trace
+        self._watch = watch
         self._computed: dict[str, Computed] = {}
         self._failures: dict[tuple[str, bytes], int] = {}
 
@@ -100,9 +118,16 @@ class Replica:
 
     def _compute(self, step: Compute) -> None:
         self._trace.starts(step)
+        watched = None
         try:
-            slices = self._computer.compute(step)
+            with ExitStack() as stack:
+                if self._watch is not None:
+                    watched = stack.enter_context(self._watch.over(partial(self._is_stale, step)))
+                slices = self._computer.compute(step)
         except Exception as error:
+            if watched is not None and watched.is_stale:
+                self._trace.dropped(step)
+                return
             self._trace.failed(step, str(error))
             # Perhaps inputs were broken, which the verifiers know of by now.
             key = (step.stage, step.basis)
@@ -112,3 +137,6 @@ class Replica:
             return
         self._computed[step.stage] = Computed(step.run, step.digests, slices)
         self._trace.made(step, slices)
+
+    def _is_stale(self, step: Compute, standing: Standing) -> bool:
+        return is_stale(self._plan, self._mode, self._number, standing, self._computed, step)

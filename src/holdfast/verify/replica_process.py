@@ -13,6 +13,7 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -22,6 +23,7 @@ from pyspark.sql import SparkSession
 
 from holdfast.errors import HoldfastError, InvalidArgumentError
 from holdfast.protocol.verification import Compute, Plan, Standing
+from holdfast.spark.daemon import DAEMON
 from holdfast.verify.client import Verifiers, Witness
 from holdfast.verify.computing import SparkComputer, define_job
 from holdfast.verify.determinism import JOB_TIME
@@ -33,6 +35,7 @@ from holdfast.verify.replica import Replica
 from holdfast.verify.signing import Signer
 from holdfast.verify.task_calls import TaskCalls
 from holdfast.verify.trace import Trace
+from holdfast.verify.watching import Watcher
 
 __all__ = ["TRACE", "replica_environment", "run_replica"]
 
@@ -46,6 +49,7 @@ _SETTINGS: Final = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
     "spark.log.level": "ERROR",
+    "spark.python.daemon.module": DAEMON,
 }
 
 logger = logging.getLogger("holdfast")
@@ -66,7 +70,10 @@ def run_replica(orders: Orders) -> Standing:
     )
     spark = _session(orders)
     try:
-        with Verifiers(plan, orders.retries, orders.asks, orders.security) as verifiers:
+        with ExitStack() as stack:
+            verifiers = stack.enter_context(
+                Verifiers(plan, orders.retries, orders.asks, orders.security)
+            )
             witness.start(this_host())
             computer = SparkComputer(
                 spark,
@@ -79,7 +86,11 @@ def run_replica(orders: Orders) -> Standing:
                 lambda step: _calls(orders, plan, witness, step),
             )
             trace = Trace(Path(orders.folder) / TRACE)
-            replica = Replica(orders.replica, plan, orders.mode, verifiers, computer, trace)
+            asked = stack.enter_context(
+                Verifiers(plan, orders.retries, orders.asks, orders.security)
+            )
+            watch = stack.enter_context(Watcher(asked, spark.sparkContext.cancelAllJobs))
+            replica = Replica(orders.replica, plan, orders.mode, verifiers, computer, trace, watch)
             if isinstance(job, Program):
                 return run_program(job, replica, computer)
             define_job(computer, job, orders.sources)

@@ -43,6 +43,8 @@ ADDRESS = "address"
 PULL = 1.0
 """Seconds between two questions to another verifier for what it was told."""
 TIMEOUT = 5.0
+MAX_WAITING = 100
+"""So many calls may wait for news; each keeps a thread. The others are answered at once."""
 LOOK = 1.0
 """Seconds between two looks whether the one who started it is still there."""
 
@@ -66,6 +68,7 @@ class VerifierServer:
         self._security = security
         self._register = Register(charter, folder)
         self._change = Condition()
+        self._waiting = 0
         self._closing = Event()
         try:
             wanted = self._remembered(Address.of(address))
@@ -109,7 +112,17 @@ class VerifierServer:
 
     def consult(self, body: bytes) -> bytes:
         asked = decode(body, Asked)
+
+        def is_new() -> bool:
+            return self._register.version != asked.version or self._closing.is_set()
+
         with self._change:
+            if self._waiting < MAX_WAITING:
+                self._waiting += 1
+                try:
+                    self._change.wait_for(is_new, asked.patience)
+                finally:
+                    self._waiting -= 1
             version = self._register.version
             standing = None if asked.version == version else self._register.standing()
         return encode(Answer(version, standing))

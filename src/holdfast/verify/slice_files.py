@@ -100,7 +100,7 @@ class SliceWriter:
     def finish(self) -> Written:
         """A slice without rows has one piece without rows, so that its columns are known."""
         if self._waiting_rows or not self._pieces:
-            self._write(pa.concat_tables([self._schema.empty_table(), *self._waiting]))
+            self._write(pa.concat_tables(self._waiting or [self._schema.empty_table()]))
         for size, digest in self._pieces:
             self._file.write(_ENTRY.pack(size, digest))
         self._file.write(_END.pack(self._rows, len(self._pieces)))

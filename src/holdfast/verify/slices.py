@@ -13,32 +13,23 @@ from pathlib import Path, PurePosixPath
 from typing import Final, NamedTuple, Protocol
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
 from holdfast.errors import HoldfastError, InvalidArgumentError, StoreError
 from holdfast.protocol.verification import Agreed, Holder, Report, Run
 from holdfast.spark.shards import shard_column, shard_labels
-from holdfast.verify.canonical import canonical, canonical_schema, spark_schema
+from holdfast.verify.canonical import canonical, canonical_schema
 from holdfast.verify.hosts import this_host
+from holdfast.verify.messages import decode, encode
 from holdfast.verify.slice_files import SliceWriter
+from holdfast.verify.tasks import MESSAGES, messages, settle
 from holdfast.wire.errors import WireError
 from holdfast.wire.untrusted import check_table
 
 __all__ = ["Making", "Reporter", "make_slices"]
 
 _LABEL: Final = "holdfast slice"
-_MADE: Final = pa.schema(
-    {
-        "slice": pa.int32(),
-        "host": pa.string(),
-        "path": pa.string(),
-        "digest": pa.binary(),
-        "rows": pa.int64(),
-        "told": pa.bool_(),
-    }
-)
 
 
 class _Made(NamedTuple):
@@ -143,8 +134,9 @@ def _collect(
     df: DataFrame, make: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 ) -> dict[int, _Made]:
     """What tasks have made of its partitions, by slice."""
-    answers = df.mapInArrow(make, spark_schema(_MADE)).collect()
-    return {row[0]: _Made(row[0], row[1], row[2], bytes(row[3]), row[4], row[5]) for row in answers}
+    answers = df.mapInArrow(make, MESSAGES).collect()
+    made = [decode(bytes(row[0]), _Made) for row in answers]
+    return {each.slice: each for each in made}
 
 
 def _make(
@@ -159,7 +151,8 @@ def _make(
         making.reporter.report(making.report_of(made))
     except (HoldfastError, OSError):
         made = made._replace(told=False)
-    return pa.RecordBatch.from_pylist([made._asdict()], _MADE)
+    settle()
+    return messages([encode(made)])
 
 
 def _own(made: _Made, replica: int) -> Agreed:
@@ -172,12 +165,12 @@ def _checked(
     """The rows of a partition, which are those of the slice with this label and no others."""
     for batch in batches:
         *columns, labels = batch.columns
-        if not pc.all(pc.equal(labels, label)).as_py():
+        if set(labels.unique().to_pylist()) - {label}:
             raise StoreError(
                 f"stage {making.stage}: Spark has not kept the slices apart; use no rules of your "
                 "own that change how rows are partitioned"
             )
-        table = pa.table(columns, names=schema.names).cast(schema)
+        table = pa.Table.from_arrays(columns, names=schema.names).cast(schema)
         try:
             check_table(table)
         except WireError as error:

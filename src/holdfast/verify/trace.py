@@ -35,6 +35,10 @@ class Trace:
             ],
         )
 
+    def dropped(self, step: Compute) -> None:
+        """It was ended: what it read turned out to be wrong, or all is computed again."""
+        self._write("dropped", step)
+
     def failed(self, step: Compute, why: str) -> None:
         self._write("failed", step, why=why)
 

@@ -72,9 +72,9 @@ class LogClient:
         """`timeout`: seconds for each call as a whole."""
         self.address = Address.of(address)
         self._timeout = timeout
-        security = security or OPEN
-        self._options = fl.FlightCallOptions(timeout=timeout, headers=security.headers)
-        self._client = connect(self.address, security, timeout)
+        self._security = security or OPEN
+        self._options = self._options_for(timeout)
+        self._client = connect(self.address, self._security, timeout)
 
     def fetch(self, ticket: bytes) -> pa.Table:
         """The rows that a ticket stands for."""
@@ -83,9 +83,11 @@ class LogClient:
         check_table(table)
         return table
 
-    def act(self, name: str, body: bytes = b"") -> bytes:
+    def act(self, name: str, body: bytes = b"", *, longer: float = 0.0) -> bytes:
+        """`longer`: seconds that this call may take longer than others."""
+        options = self._options_for(self._timeout + longer) if longer else self._options
         with self._explaining():
-            results = list(self._client.do_action(fl.Action(name, body), self._options))
+            results = list(self._client.do_action(fl.Action(name, body), options))
         return b"".join(result.body.to_pybytes() for result in results)
 
     def push(self, stream: str, rows: pa.Table | pa.RecordBatch) -> list[bytes]:
@@ -132,6 +134,9 @@ class LogClient:
     def close(self) -> None:
         with suppress(fl.FlightError, pa.ArrowException, OSError):
             self._client.close()
+
+    def _options_for(self, timeout: float) -> fl.FlightCallOptions:
+        return fl.FlightCallOptions(timeout=timeout, headers=self._security.headers)
 
     @contextmanager
     def _explaining(self) -> Iterator[None]:

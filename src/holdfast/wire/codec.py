@@ -33,6 +33,17 @@ from holdfast.protocol.messages import (
     Unsubscribe,
     Vitals,
 )
+from holdfast.protocol.sharing.books import Claim
+from holdfast.protocol.sharing.messages import (
+    Announce,
+    Announced,
+    Join,
+    Ping,
+    Pong,
+    Snapshot,
+    TakeOver,
+    View,
+)
 from holdfast.protocol.states import State
 from holdfast.tuples import Row, Segment
 from holdfast.wire.chunks import DIGEST_SIZE, Chunk
@@ -172,6 +183,59 @@ class _StateReply(_Form, tag="state_reply"):
     lines: Annotated[dict[_Name, tuple[_Segment, ...]], msgspec.Meta(max_length=_MANY)]
 
 
+class _Claim(_Form):
+    epoch: _Number
+    replica: _Name
+    life: _Count
+
+
+_Claims = Annotated[tuple[_Claim, ...], msgspec.Meta(max_length=_MANY)]
+_Nothing = Annotated[tuple[int, ...], msgspec.Meta(max_length=0)]
+"""What replicas that share the work of a stage have no use for: their tuples lie in logs."""
+
+
+class _View(_Form, tag="view"):
+    operator: _Name
+    claims: _Claims
+
+
+class _Ping(_Form, tag="ping"):
+    number: _Count
+    claims: _Claims
+
+
+class _Pong(_Form, tag="pong"):
+    number: _Count
+    claims: _Claims
+
+
+class _TakeOver(_Form, tag="take_over"):
+    failed: _Name
+    life: _Count
+    claims: _Claims
+
+
+class _Announce(_Form, tag="announce"):
+    number: _Count
+    view: _View
+
+
+class _Announced(_Form, tag="announced"):
+    number: _Count
+
+
+class _Join(_Form, tag="join"):
+    life: _Count
+
+
+class _Snapshot(_Form, tag="snapshot"):
+    life: _Count
+    views: Annotated[tuple[_View, ...], msgspec.Meta(max_length=_MANY)]
+    marks: _Nothing
+    pending: _Nothing
+    purged: _Nothing
+
+
 _Message = (
     _Subscribe
     | _Unsubscribe
@@ -185,6 +249,14 @@ _Message = (
     | _AuthRelease
     | _StateRequest
     | _StateReply
+    | _View
+    | _Ping
+    | _Pong
+    | _TakeOver
+    | _Announce
+    | _Announced
+    | _Join
+    | _Snapshot
 )
 
 _FORMS: dict[type, type[_Form]] = {
@@ -207,6 +279,15 @@ _FORMS: dict[type, type[_Form]] = {
     AuthRelease: _AuthRelease,
     StateRequest: _StateRequest,
     StateReply: _StateReply,
+    Claim: _Claim,
+    View: _View,
+    Ping: _Ping,
+    Pong: _Pong,
+    TakeOver: _TakeOver,
+    Announce: _Announce,
+    Announced: _Announced,
+    Join: _Join,
+    Snapshot: _Snapshot,
 }
 _MEANINGS: dict[type, type] = {form: meaning for meaning, form in _FORMS.items()}
 

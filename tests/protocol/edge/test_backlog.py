@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.protocol.edge.backlog import Backlog
+from holdfast.protocol.edge.messages import Gap
 
 
 def filled(capacity: int, last: int) -> Backlog:
@@ -36,19 +37,16 @@ def test_events_lost(first: int, asked: int, lost: int | None) -> None:
     backlog = filled(300, 250)
     backlog.drop(first - 1)
     gone = backlog.gone(asked, 0)
-    assert (None if gone is None else gone.lost) == lost
-    if gone is not None:
-        assert gone.upto == first - 1
-        assert gone.until == (first - 1) * 10
+    assert gone == ([] if lost is None else [Gap(first - 1, lost, (first - 1) * 10)])
 
 
 def test_what_nobody_needs_any_more_is_not_lost() -> None:
     backlog = filled(300, 250)
     backlog.drop(50)
     backlog.drop(80)
-    assert backlog.gone(0, since=501).lost == 30
-    assert backlog.gone(0, since=801).lost == 0
-    assert backlog.gone(60, since=501).lost == 20
+    assert backlog.gone(0, since=501) == [Gap(50, 0, 500), Gap(80, 30, 800)]
+    assert backlog.gone(0, since=801) == [Gap(50, 0, 500), Gap(80, 0, 800)]
+    assert backlog.gone(60, since=501) == [Gap(80, 20, 800)]
 
 
 @given(

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import msgspec
 import numpy as np
 import pytest
 
 from holdfast.protocol.edge.intake import Intake
 from holdfast.protocol.edge.messages import (
+    Ack,
+    Beat,
     Events,
     Payload,
-    PayloadAck,
     Query,
     Resume,
     Roster,
@@ -99,41 +101,99 @@ def test_peers_that_lack_the_same_get_the_same_payload() -> None:
     rig.emit(range(100))
     rig.sent.clear()
     rig.step(200)
-    payloads = [(to, m) for sender, to, m in rig.sent if isinstance(m, Payload) and sender == "c0"]
-    first = [message for _, message in payloads[:3]]
-    assert len({id(message) for message in first}) == 1, "so that it is encoded once"
-    assert first[0].slots
+    payloads = [m for sender, _, m in rig.sent if isinstance(m, Payload) and sender == "c0"]
+    by_number = {number: [m for m in payloads if m.number == number] for number in (1, 2)}
+    for same in by_number.values():
+        assert len(same) == 3
+        assert len({id(message) for message in same}) == 1, "so that it is encoded once"
+    assert by_number[1][0].slots
+    rig.step(2_000)
     rig.sent.clear()
     rig.step(200)
     later = [message for sender, _, message in rig.sent if isinstance(message, Payload)]
+    assert later
     assert all(not delta.parts for message in later for delta in message.slots), "nothing changed"
 
 
 def test_safe_is_what_all_living_peers_have() -> None:
-    rig = Rig(3, 1)
+    rig = Rig(3, 1, child=replace(CHILD, beat=replace(CHILD.beat, period=None)))
     rig.step(500)
     rig.lose = lambda sender, message, to: isinstance(message, Payload) and to == "c2"
     rig.emit(range(300))
-    rig.step(200)
-    owners = {m.node for m in rig.messages(Safe)}
-    assert owners == {"c2"}, "all others lack the word of c2"
-    assert rig.sensor().buffered == 200
+    rig.step(500)
+    assert not rig.messages(Safe), "all others lack the word of c2, and c2 lacks theirs"
+    assert rig.sensor().buffered == 300
     rig.lose = lambda sender, message, to: False
-    rig.step(300)
+    rig.step(500)
     assert rig.sensor().buffered == 0
 
 
-def test_an_acknowledgement_of_an_earlier_life_counts_for_nothing() -> None:
+def acknowledging(message: Payload, peer: str, ack: Ack) -> Payload:
+    """The same payload, later, with an acknowledgement in it."""
+    later = {"number": message.number + 1, "acks": {peer: ack}}
+    return msgspec.structs.replace(message, **later)
+
+
+@pytest.mark.parametrize(("life", "buffered"), [(0, 10), (1, 0), (2, 10)])
+def test_only_the_present_life_can_be_acknowledged(life: int, buffered: int) -> None:
     rig = Rig(2, 1)
-    rig.lose = lambda sender, message, to: isinstance(message, PayloadAck)
+    rig.lose = lambda sender, message, to: isinstance(message, Payload)
     rig.emit(range(10))
     rig.step(300)
-    acks = [(s, to, m) for s, to, m in rig.sent if isinstance(m, PayloadAck) and m.versions]
     assert rig.sensor().buffered == 10
-    for sender, to, message in acks:
-        rig.do(to, rig.child(to).receive(sender, replace(message, life=0), rig.now))
+    last = {sender: (to, m) for sender, to, m in rig.sent if isinstance(m, Payload)}
+    for sender, (to, message) in last.items():
+        word = acknowledging(message, to, Ack(life, last[to][1].number))
+        rig.do(to, rig.child(to).receive(sender, word, rig.now))
     rig.step(200)
-    assert rig.sensor().buffered == 10
+    assert rig.sensor().buffered == buffered
+
+
+def test_a_payload_that_was_overtaken_acknowledges_nothing() -> None:
+    rig = Rig(2, 1)
+    rig.lose = lambda sender, message, to: isinstance(message, Payload)
+    rig.emit(range(10))
+    rig.step(300)
+    last = {sender: (to, m) for sender, to, m in rig.sent if isinstance(m, Payload)}
+    for sender, (to, message) in last.items():
+        good = acknowledging(message, to, Ack(1, last[to][1].number))
+        overtaken = acknowledging(message, to, Ack(1, 0))
+        for word in (good, overtaken):
+            rig.do(to, rig.child(to).receive(sender, word, rig.now))
+    rig.step(200)
+    assert rig.sensor().buffered == 0
+
+
+def test_who_was_started_again_does_not_acknowledge_what_it_never_got() -> None:
+    """Nothing has changed since what its former life got: the payload is empty, and not all."""
+    rig = Rig(2, 1)
+    rig.emit(range(100))
+    rig.step(2_000)
+    rig.kill("c1")
+    again = rig.restart("c1")
+    rig.step(10)
+    assert again.place is not None
+    before = Payload(50, 40, 1, (), ())
+    rig.do("c1", again.receive("c0", before, rig.now))
+    assert again.replication._received["c0"] == Ack(1, 0)
+    rig.do("c1", again.receive("c0", Payload(51, 0, 1, (), ()), rig.now))
+    assert again.replication._received["c0"] == Ack(1, 51)
+    rig.do("c1", again.receive("c0", Payload(52, 51, 1, (), ()), rig.now))
+    assert again.replication._received["c0"] == Ack(1, 52)
+
+
+def test_payloads_are_beats_and_no_others_are_sent() -> None:
+    rig = Rig(3, 1)
+    rig.step(500)
+    rig.sent.clear()
+    rig.step(1_000)
+    assert not rig.messages(Beat)
+    assert len(rig.messages(Payload, "c0")) == 20
+    dead = rig.kill("c2")
+    rig.step(until=lambda: rig.child("c0").tenure.down == ("c2",))
+    rig.sent.clear()
+    rig.step(300)
+    assert {to for _, to, m in rig.sent if isinstance(m, Beat)} == {dead.name}
 
 
 def test_alone_only_what_the_root_has_is_safe() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from holdfast.errors import InvalidArgumentError
 from holdfast.protocol.edge.messages import Query
-from holdfast.protocol.edge.queries import Paned, ceil_to, floor_to, frozen
+from holdfast.protocol.edge.queries import Paned, ceil_to, floor_to
 
 
 @pytest.mark.parametrize(
@@ -33,10 +33,6 @@ def test_nothing_is_nothing() -> None:
     assert plain.answer(plain.combine(some, some)) == 6.0
     one, other = (keyed.add(None, np.array([1.0]), [key]) for key in "ab")
     assert keyed.answer(keyed.combine(one, other)) == {"a": 1.0, "b": 1.0}
-
-
-def test_after_the_wire() -> None:
-    assert frozen([1, [2.0, b"x"], {"k": [1]}]) == (1, (2.0, b"x"), {"k": (1,)})
 
 
 def test_sizes_are_positive() -> None:

@@ -12,6 +12,7 @@ from holdfast.protocol.edge import SensorOptions
 from holdfast.protocol.edge.messages import (
     Events,
     Fenced,
+    Gap,
     Guarantee,
     Lost,
     Resume,
@@ -136,7 +137,7 @@ def test_what_is_gone_is_said() -> None:
     sensor.emit(range(1, 11), [1.0] * 10, None, 10)
     sensor.receive("a", Safe(0, 1, "a", 3), 20)
     (send,) = sensor.receive("b", Resume(0, 2, "b", 1), 30)[1:]
-    assert send == Send("b", Lost("s", 0, 2, 1, 3, 2, 5))
+    assert send == Send("b", Lost("s", 0, 2, 1, 0, (Gap(3, 2, 5),)))
 
 
 def test_at_most_once_nothing_is_kept() -> None:

@@ -13,9 +13,11 @@ from holdfast.protocol.edge.messages import (
     Leader,
     Message,
     NodeFailed,
+    PaneClosed,
     Payload,
     Query,
     Resume,
+    Send,
 )
 from tests.protocol.edge.rig import CHILD, COUNT, SENSOR, Rig
 
@@ -222,6 +224,26 @@ def test_restarted_and_reinstated() -> None:
     assert rig.windows[0].complete
 
 
+def test_an_owner_that_has_forgotten_what_it_took_hears_it_from_the_others() -> None:
+    """Behind intermediates the root does not know: it took over, and was started again."""
+    rig = warmed(Rig(2, 1, intermediates=1))
+    rig.emit(range(100))
+    rig.step(300)
+    zombie = rig.kill("c0")
+    rig.step(until=lambda: rig.child("c1").owned == (0, 1))
+    rig.step(500)
+    claim = rig.kill("c1").tenure.own[0]
+    rig.parties["c0"] = zombie
+    rig.do("s0", [Send("c0", Fenced(claim.partition, claim.epoch, claim.node))])
+    assert zombie.owned == ()
+    again = rig.restart("c1")
+    rig.step(2_000)
+    assert sorted((*again.owned, *zombie.owned)) == [0, 1]
+    rig.advance(1_000)
+    rig.step(until=lambda: bool(rig.windows))
+    assert rig.answers() == [100]
+
+
 @pytest.mark.parametrize(("capacity", "lost"), [(60, 40), (99, 1), (100, 0), (200, 0)])
 def test_a_buffer_that_is_too_small(capacity: int, lost: int) -> None:
     """Digest §9.10: lost by the formula, said, and the window is not complete."""
@@ -239,6 +261,39 @@ def test_a_buffer_that_is_too_small(capacity: int, lost: int) -> None:
     window = rig.windows[0]
     assert (window.answer, window.lost, window.missing) == (101 - lost, lost, lost)
     assert window.complete == (lost == 0)
+
+
+def test_what_the_root_has_already_is_not_reported_as_lost() -> None:
+    """The owner has closed a pane with events that nobody else has, and dies; its successor cannot
+    have them any more, and need not. Those of the next pane are lost."""
+    options = replace(SENSOR, capacity=50, on_full="drop", partitioner="primary")
+    rig = warmed(Rig(2, 2, child=replace(CHILD, give_up=500), sensor=options))
+    rig.emit([1])
+    rig.emit([1], sensor="s1")
+    rig.step(300)
+    owner = next(
+        to for s, to, e in rig.sent if s == "s0" and isinstance(e, Events) and len(e.times)
+    )
+    taker = "c1" if owner == "c0" else "c0"
+    rig.lose = lambda sender, message, to: (
+        (isinstance(message, Payload) and sender == owner) or (sender == "s1" and to == taker)
+    )
+    for start in range(2, 102, 25):
+        rig.emit(range(start, start + 25))
+    rig.advance(1_000)
+    rig.step(60)
+    assert rig.messages(PaneClosed), "the root has this partition of the first pane"
+    assert not rig.windows, "and waits for the other"
+    rig.kill(owner)
+    rig.lose = lambda sender, message, to: False
+    rig.emit(range(1_000, 1_120))
+    rig.step(until=lambda: taken_over(rig, owner))
+    rig.step(2_000)
+    rig.advance(2_000)
+    rig.step(until=lambda: len(rig.windows) == 2)
+    first, second = rig.windows
+    assert (first.answer, first.lost, first.missing, first.complete) == (102, 0, 0, True)
+    assert (second.answer, second.lost, second.complete) == (50, 70, False)
 
 
 def test_all_die_and_the_sensors_still_have_what_the_root_has_not() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import pairwise
 from random import Random
 from typing import Any
 
@@ -21,12 +20,10 @@ from holdfast.protocol.gates import (
     Redo,
     Release,
     Sample,
-    Share,
     Taint,
     Vote,
     VoteLatest,
 )
-from holdfast.protocol.sharing.books import Book
 
 FOUR = ["a", "b", "c", "d"]
 BUCKETS = 60
@@ -254,93 +251,12 @@ def test_the_latest_copies_never_go_back(seed: int) -> None:
     assert buckets[-1] == BUCKETS - 1
 
 
-@pytest.mark.parametrize("routing", ["round-robin", "hash"])
-@pytest.mark.parametrize("seed", range(20))
-def test_shared_buckets_come_each_once_from_their_owners(seed: int, routing: str) -> None:
-    random = Random(seed)
-    gate = Share(FOUR, routing=routing, ahead=random.choice([1, 8, 64]))
-    commands = run(gate, Upstream(random, FOUR, set()))
-    assert [each.bucket for each in released(commands)] == list(range(BUCKETS))
-    assert [each.holders for each in released(commands)] == [
-        (gate.owner(bucket),) for bucket in range(BUCKETS)
-    ]
-    assert {gate.owner(bucket) for bucket in range(BUCKETS)} == set(FOUR), "the work is shared"
-
-
-def taken_over(book: Book, failed: str, by: str) -> None:
-    book.take(by, 0, book.seats_of(failed))
-
-
-@pytest.mark.parametrize("seed", range(40))
-def test_shares_of_the_dead_come_from_who_took_over(seed: int) -> None:
-    """All but one die, at any time; the last but one had taken over before it died."""
-    random = Random(seed)
-    gate, book = Share(FOUR, ahead=8), Book(FOUR)
-    upstream = Upstream(random, FOUR, set())
-    commands: list[Command] = []
-    order = random.sample(FOUR, 4)
-    for dead, by in pairwise(order):
-        commands += run(gate, upstream, random.choice([0, 3, 10]))
-        upstream.published.pop(dead)
-        commands += run(gate, upstream, random.choice([0, 3]))
-        taken_over(book, dead, by)
-        assert gate.learn(book.claims)
-        assert not gate.learn(book.claims), "that is no news"
-    commands += run(gate, upstream)
-    assert [each.bucket for each in released(commands)] == list(range(BUCKETS))
-    assert {gate.owner(bucket) for bucket in range(8)} == {order[3]}
-
-
-def test_what_a_fenced_owner_delivers_late_is_refused() -> None:
-    gate, book = Share(["a", "b"]), Book(["a", "b"])
-    assert gate.take(Copy("b", 1, b"early")) == []
-    taken_over(book, "b", "a")
-    gate.learn(book.claims)
-    assert gate.take(Copy("b", 1, b"late")) == []
-    assert not gate.wants("b")
-    assert released(gate.take(Copy("a", 0, b"x"))) == [Release(0, b"x", ("a",))]
-    assert gate.take(Copy("a", 1, b"y")) == [Release(1, b"y", ("a",))]
-    assert gate.take(Copy("b", 1, b"late")) == []
-
-
-def test_one_who_is_back_delivers_its_share_again() -> None:
-    gate, book = Share(["a", "b"]), Book(["a", "b"])
-    taken_over(book, "b", "a")
-    gate.learn(book.claims)
-    before = book.claims
-    book.take("b", 1, [1])
-    gate.learn(book.claims)
-    assert not gate.learn(before), "older claims change nothing"
-    assert gate.take(Copy("a", 1, b"x")) == [], "it is not the one who stood in for it any more"
-    gate.take(Copy("b", 1, b"x"))
-    assert [each.bucket for each in released(gate.take(Copy("a", 0, b"x")))] == [0, 1]
-
-
-def test_only_the_owner_can_deliver_a_share() -> None:
-    gate = Share(FOUR)
-    for stranger in ("b", "c", "d", "e"):
-        assert gate.take(Copy(stranger, 0, b"x")) == []
-    assert released(gate.take(Copy("a", 0, b"y"))) == [Release(0, b"y", ("a",))]
-
-
-@pytest.mark.parametrize("seed", range(10))
-def test_a_share_keeps_little_whatever_is_claimed(seed: int) -> None:
-    random = Random(seed)
-    gate = Share(FOUR, ahead=4)
-    for _ in range(3_000):
-        bucket = random.choice([random.randrange(50), random.randrange(HUGE), -3])
-        gate.take(Copy(random.choice([*FOUR, "stranger"]), bucket, b"x"))
-        assert len(gate._waiting) < 4
-    assert gate.next > 0
-
-
 def test_a_gate_begins_where_it_is_told() -> None:
     gates: list[Gate] = [
         Vote(FOUR, first=7),
         VoteLatest(FOUR, first=7),
         Sample(FOUR, first=7),
         First(FOUR, first=7),
-        Share(FOUR, first=7),
         Latest(FOUR, first=7),
     ]
     for gate in gates:
@@ -361,8 +277,6 @@ def test_a_gate_begins_where_it_is_told() -> None:
         (lambda: Sample(FOUR, every=0), "every is 0"),
         (lambda: First([]), "give at least 1"),
         (lambda: First(["a"], ahead=0), "ahead is 0"),
-        (lambda: Share([]), "give at least 1"),
-        (lambda: Share(["a"], routing="any"), "give 'round-robin' or 'hash'"),
     ],
 )
 def test_what_makes_no_sense_is_refused(make: Callable[[], Any], message: str) -> None:

@@ -9,6 +9,7 @@ from holdfast.protocol.verification import (
     Mode,
     Plan,
     Verifier,
+    is_stale,
     next_steps,
 )
 from tests.protocol.verification.reports import (
@@ -133,6 +134,42 @@ def test_slices_that_are_agreed_upon_are_taken_before_all_of_a_parent_is() -> No
     done = Computed(A1.run, {}, (mine, mine))
     (step,) = steps(judge, Mode.HYBRID, 1, a=done)
     assert [given.verified for given in step.inputs["a"]] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("mode", "words", "expected"),
+    [
+        ("hybrid", "", False),
+        ("hybrid", "xxx", False),
+        ("hybrid", "yyy", True),
+        ("hybrid", "yyxx", True),
+        ("non-blocking", "yyy", False),
+        ("non-blocking", "yyxx", True),
+    ],
+)
+def test_what_is_computed_from_something_outvoted_need_not_be(
+    mode: str, words: str, expected: bool
+) -> None:
+    """Nor what is computed when all is to be computed again, for want of a quorum."""
+    judge = verifier(mode=Mode(mode))
+    own = {"a": computed(4, "x")}
+    (step,) = steps(judge, Mode(mode), 4, **own)
+    assert step.stage == "b"
+    tell(judge, "a", words)
+    if mode == "non-blocking" and len(words) == 4:
+        tell(judge, "b", "vvww", of=basis(a="x"))
+        tell(judge, "c", "vvww", of=basis(b="v"))
+    assert is_stale(CHAIN, Mode(mode), 4, judge.standing(), own, step) is expected
+
+
+def test_what_was_agreed_upon_meanwhile_is_computed_to_its_end() -> None:
+    judge = verifier()
+    own = {"a": computed(4, "x")}
+    (step,) = steps(judge, Mode.HYBRID, 4, **own)
+    tell(judge, "a", "xxx")
+    tell(judge, "b", "vvv", of=basis(a="x"))
+    assert judge.verdict("b").is_ok
+    assert not is_stale(CHAIN, Mode.HYBRID, 4, judge.standing(), own, step)
 
 
 def test_what_was_computed_from_an_outvoted_slice_is_computed_again() -> None:

@@ -5,7 +5,7 @@ Where a hostile reader would look (digest of the edge, §9) is where the familie
 
 | digest | family |
 |---|---|
-| 4, 5 payloads lost, or with some peers only | noise, cuts, steps (Payload, PayloadAck) |
+| 4, 5 payloads lost, or with some peers only | noise, cuts, steps (Payload) |
 | 6 killed at every step, up to all but one | crashes, steps |
 | 7 the taker dies, two die at once, several detect | takers, crashes |
 | 8 false suspicion, zombies | freezes, cuts |
@@ -15,12 +15,15 @@ Where a hostile reader would look (digest of the edge, §9) is where the familie
 | 12 intermediates die, several layers, several groups | tiers |
 | 13 edges of panes, odd sizes and slides, several queries, clocks apart | all |
 | 14 silent sensors, empty windows, sensors that join | all, joins |
+
+Beyond the digest: children that join a formed group (growth), sensors that come back (restarts).
 """
 
 from __future__ import annotations
 
 import pytest
 
+from holdfast.protocol.edge.formation import name_of
 from holdfast.sim.edge import FAMILIES, GUARANTEES, Options, run
 
 SEEDS = {"exactly-once": 8, "at-least-once": 4, "at-most-once": 4}
@@ -55,3 +58,17 @@ def test_faults_do_what_they_are_for() -> None:
     assert takeovers > 5
     assert reinstated > 5
     assert replayed > 100
+
+
+def test_those_who_join_get_their_share_and_those_who_come_back_take_part() -> None:
+    joined = returned = 0
+    for seed in range(4):
+        simulation = run(seed, Options("exactly-once", "growth")).simulation
+        owned = {child.name: child.owned for child in simulation.children}
+        joined += sum(bool(owned.get(name)) for _, name in simulation.scenario.joiners)
+        simulation = run(seed, Options("exactly-once", "restarts")).simulation
+        present = [each.sensor for each in simulation.root.groups["g1"].present]
+        returned += sum(name.endswith("~2") for name in present)
+        assert len(present) == len({name_of(name) for name in present})
+    assert joined >= 4
+    assert returned >= 4

@@ -1,10 +1,10 @@
-"""Failure detectors: phi-accrual for one peer and for a mesh of them, and the ring ping.
+"""Failure detectors: phi-accrual for one peer and for a mesh of them.
 
-They hear of beats and the time and say whom they suspect; who acts on it is `protocol.groups`.
+They hear of beats and the time and say whom they suspect; who acts on it is `protocol.groups`, and
+`protocol.sharing`, whose members ping each other round a ring.
 """
 
 from holdfast.protocol.detectors.mesh import PhiMesh
 from holdfast.protocol.detectors.phi import Phi
-from holdfast.protocol.detectors.ring import RingPing, successor
 
-__all__ = ["Phi", "PhiMesh", "RingPing", "successor"]
+__all__ = ["Phi", "PhiMesh"]

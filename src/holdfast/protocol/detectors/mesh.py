@@ -43,6 +43,8 @@ class PhiMesh:
         self._curve = curve
         self._peers: dict[str, Phi] = {}
         self._due: dict[str, int] = {}
+        self._next: int | None = None
+        """What `next_check` said last: it is asked far more often than beats come."""
         for peer in peers:
             self.join(peer, now)
 
@@ -60,6 +62,7 @@ class PhiMesh:
     def leave(self, peer: str) -> None:
         self._peers.pop(peer, None)
         self._due.pop(peer, None)
+        self._next = None
 
     def beat(self, peer: str, now: int) -> None:
         """A heartbeat; of one who is no peer, nothing."""
@@ -88,9 +91,13 @@ class PhiMesh:
 
     def next_check(self, now: int) -> int:
         """When a peer not suspected yet will be, if it stays silent; a period from now if none."""
-        return min((due for due in self._due.values() if due > now), default=now + self.period)
+        if self._next is None or self._next <= now:
+            coming = (due for due in self._due.values() if due > now)
+            self._next = min(coming, default=now + self.period)
+        return self._next
 
     def _note(self, peer: str, phi: Phi) -> None:
         due = phi.suspect_at(self.threshold)
         assert due is not None, "a peer is started when it joins"
         self._due[peer] = due
+        self._next = None

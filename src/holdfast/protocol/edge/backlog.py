@@ -12,7 +12,9 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Backlog", "Gone", "Piece"]
+from holdfast.protocol.edge.messages import Gap
+
+__all__ = ["Backlog", "Piece"]
 
 MOST_MARKS: Final = 512
 
@@ -24,14 +26,6 @@ class Piece(NamedTuple):
     times: NDArray[np.int64]
     values: NDArray[np.float64]
     keys: list[Any] | None
-
-
-class Gone(NamedTuple):
-    """Offsets up to `upto` are gone, `lost` of those needed; none is later than `until`."""
-
-    upto: int
-    lost: int
-    until: int
 
 
 class Backlog:
@@ -89,18 +83,16 @@ class Backlog:
                 part[:] = None
         self.first = upto + 1
 
-    def gone(self, after: int, since: int) -> Gone | None:
-        """What of the events after an offset is not here any more; events before `since` are not
-        needed."""
-        if after >= self.first - 1:
-            return None
-        needed = after
+    def gone(self, after: int, since: int) -> list[Gap]:
+        """What of the events after an offset is not here any more, as they left; events before
+        `since` are not needed. Together they are the smallest offset that is here, less the one
+        asked for, less one."""
+        gaps: list[Gap] = []
         for upto, until in self._gone:
-            if until >= since:
-                break
-            needed = max(needed, upto)
-        # Events lost: the smallest offset that is here, less the one asked for, less one.
-        return Gone(self.first - 1, max(0, self.first - needed - 1), self._gone_until)
+            if upto > after:
+                gaps.append(Gap(upto, upto - after if until >= since else 0, until))
+                after = upto
+        return gaps
 
     def read(self, first: int, most: int) -> Piece:
         """Up to so many events, as copies."""

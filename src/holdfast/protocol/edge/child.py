@@ -6,8 +6,10 @@ place back from the root, its slots from its peers and the rest from the sensors
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from functools import partial
+from typing import Final, Literal
 
 from holdfast.protocol.edge.closing import Closing
 from holdfast.protocol.edge.custody import Custody
@@ -23,7 +25,6 @@ from holdfast.protocol.edge.messages import (
     Message,
     PaneTaken,
     Payload,
-    PayloadAck,
     Register,
     Registered,
     Roster,
@@ -46,10 +47,16 @@ from holdfast.protocol.groups import (
     Leader,
     NodeFailed,
     Ownership,
+    Succession,
     succession,
 )
 
 __all__ = ["Child", "ChildOptions"]
+
+SOMETIMES: Final = 2
+"""Sensors are told what is safe at every so manieth cut."""
+SELDOM: Final = 16
+"""And at every so manieth copies of what is silent are looked through."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,15 +87,17 @@ class Child:
         *,
         life: int = 1,
         address: str = "",
+        group: str = "",
         now: int = 0,
     ) -> None:
-        """`life`: larger than in all earlier lives of this child; the time of its start will do."""
+        """`life`: larger than in all earlier lives of this child; the time of its start will do.
+        `group`: the one to join, should it have been formed without this child."""
         self.name = name
         self.options = options or ChildOptions()
         self.place: Registered | None = None
         self._root = root
         self._life = life
-        self._register = Register(name, "child", address, life)
+        self._register = Register(name, "child", address, life, group)
         self._register_at = now
         self._cut_at = now
 
@@ -96,7 +105,7 @@ class Child:
 
     def receive(self, sender: str, message: Message, now: int) -> list[Send]:
         if isinstance(message, Registered):
-            return self._enter(message, now) if self.place is None else []
+            return self._enter(message, now) if self.place is None else self._grow(message, now)
         if self.place is None:
             return []
         if isinstance(message, Events):
@@ -109,19 +118,16 @@ class Child:
                 return []
             self._register_at = now + self.options.resend
             return [Send(self._root, self._register)]
-        sends = self.tenure.wake(now) + self._settle(now)
+        sends = self._cut(now) + self.tenure.wake(now) + self._settle(now) + self._give_up(now)
         for slot in self.custody.overdue(now):
             sends += self.custody.ask(slot, self._own[slot.partition], now)
-        if self.options.sync is not None and now >= self._cut_at:
-            self._cut_at = now + self.options.sync
-            sends += self._cut()
         return sends + self._send_up(now)
 
     def due(self, now: int) -> int | None:
         if self.place is None:
             return self._register_at
         cut = None if self.options.sync is None else self._cut_at
-        times = (self.tenure.due(now), self.custody.due, self.outbox.due, cut)
+        times = (self.tenure.due(now), self.custody.due, self.outbox.due, cut, self._give_up_at)
         return min((time for time in times if time is not None), default=None)
 
     def ended(self, node: str, now: int) -> list[Send]:
@@ -137,13 +143,12 @@ class Child:
 
     def _react(self, sender: str, message: Message, now: int) -> list[Send]:
         match message:
+            case Payload() | Beat() if not self.tenure.presence.members.knows(sender):
+                return self._who_is(now)
             case Payload():
                 return self._join(sender, message, now)
-            case PayloadAck(life=life) if life == self.tenure.presence.members.life(sender):
-                self.replication.ack(sender, message)
             case Beat():
-                if self.tenure.heard(sender, message, now) is Heard.REBORN:
-                    self.replication.forget(sender)
+                self._heard(sender, message.life, message.claims, now)
             case PaneTaken():
                 self._parents_down.discard(sender)
                 self.outbox.taken(sender, message)
@@ -176,10 +181,11 @@ class Child:
             self._life,
             place.members,
             Ownership(place.home),
-            succession(options.succession, self.name, place.members, options.election_timeout),
+            partial(_succession, options, self.name),
             options.beat,
             now,
         )
+        self.tenure.ownership.rehome(place.homes)
         self.tenure.offer(place.claims)
         self.slots = Slots(place.roster)
         for query in place.queries:
@@ -188,16 +194,33 @@ class Child:
             self.slots.free(query_id, until)
         self.closing = Closing(self.slots)
         self.custody = Custody(self.slots, self.options.patience, self.options.give_up)
-        self.replication = Replication()
+        self.replication = Replication(self._life)
         self.outbox = Outbox(place.group, self.options.resend)
         self.intake = Intake(self.slots, place.guarantee, self.options.most_panes)
         self._firsts: dict[str, int] = {}
         self._parents_down: set[str] = set()
         self._guests: set[str] = set()
-        self._cut_at = now + (self.options.sync or 0)
+        self._give_up_at = now + options.patience if self.slots.leaving else None
+        self._cuts = 0
+        self._plan_cut(now)
         self._steady_at = now + self.options.rejoin
         self._own: dict[int, Claim] = {}
         return self._settle(now)
+
+    def _grow(self, place: Registered, now: int) -> list[Send]:
+        """A child has joined the group."""
+        assert self.place is not None
+        if {*place.members} > {*self.place.members}:
+            self.place = place
+            self.tenure.admit(place.members, place.homes, now)
+        return []
+
+    def _who_is(self, now: int) -> list[Send]:
+        """Somebody speaks as a member that is none, as far as we know: the root knows."""
+        if now < self._register_at:
+            return []
+        self._register_at = now + self.options.resend
+        return [Send(self._root, self._register)]
 
     def _hello(self, message: SensorHello) -> list[Send]:
         assert self.place is not None
@@ -219,6 +242,8 @@ class Child:
         before = set(self.slots.sensors)
         if not self.slots.seat(roster):
             return []
+        # What they sent last may still be on its way.
+        self._give_up_at = now + self.options.patience if self.slots.leaving else None
         guests = sorted(self._guests & set(self.slots.sensors))
         sends = [send for guest in guests for send in self._hello(SensorHello(guest, 0))]
         for partition, claim in self._own.items():
@@ -229,6 +254,17 @@ class Child:
                 if slot.sensor not in before:
                     sends += self.custody.ask(slot, claim, now)
         return sends
+
+    def _give_up(self, now: int) -> list[Send]:
+        """Wait no longer for the last words of sensors that have left."""
+        if self._give_up_at is None or now < self._give_up_at:
+            return []
+        self._give_up_at = None
+        self.slots.given_up |= self.slots.leaving
+        for partition in self._own:
+            for sensor in self.slots.given_up:
+                self.custody.drop(partition, sensor)
+        return [send for claim in self._own.values() for send in self._close(claim, now)]
 
     def _adopt(self, message: Adopt) -> list[Send]:
         assert self.place is not None
@@ -267,7 +303,11 @@ class Child:
         claim = self.tenure.ownership.claim(message.partition)
         if claim.rank <= (message.epoch, self.name):
             return []
-        return [Send(message.sensor, Fenced(claim.partition, claim.epoch, claim.node))]
+        assert self.place is not None
+        known = self.place.addresses
+        addresses = {claim.node: known[claim.node]} if claim.node in known else {}
+        fenced = Fenced(claim.partition, claim.epoch, claim.node, addresses)
+        return [Send(message.sensor, fenced)]
 
     def _lost(self, message: Lost, now: int) -> list[Send]:
         claim = self._own.get(message.partition)
@@ -297,41 +337,68 @@ class Child:
 
     # Replication.
 
-    def _cut(self) -> list[Send]:
-        live = self.tenure.live
-        claims = [self._own[partition] for partition in sorted(self._own)]
-        sends = self.replication.cut(self.slots, claims, live) if claims else []
-        floor = self.slots.floor
-        for claim in claims:
-            for slot in self.slots.of(claim.partition):
-                offset = self.replication.safe(slot, live, floor)
-                if offset is not None:
-                    safe = Safe(claim.partition, claim.epoch, claim.node, offset)
-                    sends.append(Send(slot.sensor, safe))
+    def _plan_cut(self, now: int) -> None:
+        """All children cut at about the same time, between two panes: what they say to each other
+        then is dealt with together."""
+        sync = self.options.sync or 0
+        if sync:
+            self._cut_at = now + sync - (now - sync // 2) % sync
+
+    def _cut(self, now: int) -> list[Send]:
+        if self.options.sync is None or now < self._cut_at:
+            return []
+        self._plan_cut(now)
+        self._cuts += 1
+        live, claims = self.tenure.live, self.tenure.ownership.claims
+        own = [slot for partition in self._own for slot in self.slots.of(partition)]
+        self.slots.sweep(self.slots if self._cuts % SELDOM == 0 else own)
+        sends = self.replication.cut(own, claims, self.slots, live)
+        self.tenure.presence.spoke(live, now)
+        if self._cuts % SOMETIMES:
+            return sends
+        for slot, offset in self.replication.safe(own, live, self.slots.floor):
+            claim = self._own[slot.partition]
+            sends.append(Send(slot.sensor, Safe(slot.partition, claim.epoch, claim.node, offset)))
         return sends
 
+    def _heard(self, sender: str, life: int, claims: Iterable[Claim], now: int) -> Heard:
+        heard = self.tenure.heard(sender, life, claims, now)
+        if heard is Heard.REBORN:
+            self.replication.forget(sender)
+        return heard
+
     def _join(self, sender: str, message: Payload, now: int) -> list[Send]:
-        self.tenure.offer(message.claims)
+        if self._heard(sender, message.life, message.claims, now) is Heard.OLD:
+            return []
+        sends = self._settle(now)
         for query, until in message.freed.items():
             self._free(query, until)
+        has_all = self.replication.has_base(sender, message)
         for delta in message.slots:
-            self.slots.join(delta, message.queries)
-        sends: list[Send] = []
-        for partition in sorted({delta.partition for delta in message.slots} & self._own.keys()):
-            sends += self._close(self._own[partition], now)
-        if message.number:
-            found = (self.slots.get(each.partition, each.sensor) for each in message.versions)
-            versions = tuple(slot.version for slot in found if slot is not None)
-            sends.append(Send(sender, PayloadAck(message.number, self._life, versions)))
-        return sends + self._reinstate(sender, message, now)
+            is_ours = delta.partition in self._own
+            has_all &= self.slots.join(delta, message.queries, at_once=is_ours)
+        if not self._own.keys().isdisjoint(delta.partition for delta in message.slots):
+            for partition in sorted({delta.partition for delta in message.slots} & {*self._own}):
+                sends += self._close(self._own[partition], now)
+        if not message.number:
+            return sends
+        self.replication.heard(self.name, sender, message, has_all=has_all)
+        if has_all and now >= self._steady_at:
+            sends += self.tenure.reinstate(
+                sender, [claim.partition for claim in message.claims if claim.node == sender]
+            )
+        return sends
 
     def _give(self, sender: str, message: Fetch) -> list[Send]:
+        for partition in message.partitions:
+            self.slots.catch_up(partition)
         slots = [slot for p in message.partitions for slot in self.slots.of(p) if slot.offset]
         payload = Payload(
             0,
+            0,
+            self._life,
             (),
             tuple(slot.delta(0) for slot in slots),
-            tuple(slot.version for slot in slots),
             tuple(self.slots.queries),
             dict(self.slots.freed),
         )
@@ -354,19 +421,12 @@ class Child:
         for partition, claim in sorted(self._own.items()):
             if before.get(partition) != claim:
                 self.custody.release(partition)
+                self.slots.catch_up(partition)
                 self.closing.open(partition)
                 sends += self.custody.take(claim, now)
                 sends += self._close(claim, now)
         return sends
 
-    def _reinstate(self, sender: str, message: Payload, now: int) -> list[Send]:
-        """What was ours at first becomes ours again, once we have what its owner has."""
-        if now < self._steady_at or not message.number:
-            return []
-        behind = set()
-        for each in message.versions:
-            slot = self.slots.get(each.partition, each.sensor)
-            if slot is None or slot.offset < each.offset:
-                behind.add(each.partition)
-        theirs = {claim.partition for claim in message.claims if claim.node == sender}
-        return self.tenure.reinstate(sender, theirs - behind)
+
+def _succession(options: ChildOptions, me: str, members: Sequence[str]) -> Succession:
+    return succession(options.succession, me, members, options.election_timeout)

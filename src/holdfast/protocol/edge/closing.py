@@ -67,6 +67,7 @@ class Closing:
         whole, partial, newest = True, None, 0
         for slot in own:
             whole = whole and slot.since.get(query.id, 0) <= pane
+            whole = whole and self._slots.is_whole(slot, pane, pane + query.length)
             held = slot.panes.get(query.id, {}).get(pane)
             if held is not None:
                 partial = query.combine(partial, held.partial)
@@ -80,7 +81,6 @@ class Closing:
             sum(slot.missing(pane, pane + query.length) for slot in own),
             claim.node,
             claim.epoch,
-            sum(slot.lost for slot in own),
-            sum(slot.replayed for slot in own),
-            sum(slot.late for slot in own),
+            sum(slot.told(pane, pane + query.length) for slot in own),
+            *self._slots.counts(claim.partition),
         )

@@ -53,10 +53,15 @@ class Custody:
         self._asking = {k: at for k, at in self._asking.items() if k[0] != partition}
         self._fetching = {k: each for k, each in self._fetching.items() if k[0] != partition}
 
+    def drop(self, partition: int, sensor: str) -> None:
+        """It has left, and will not answer."""
+        self._asking.pop((partition, sensor), None)
+        self._fetching.pop((partition, sensor), None)
+
     def ask(self, slot: Slot, claim: Claim, now: int) -> list[Send]:
         """Ask for what follows, unless that was asked a moment ago."""
         key = slot.partition, slot.sensor
-        if self._asking.get(key, now) > now:
+        if self._asking.get(key, now) > now or slot.sensor in self._slots.given_up:
             return []
         self._asking[key] = now + self._patience
         floor = self._slots.floor
@@ -65,8 +70,7 @@ class Custody:
 
     def answered(self, slot: Slot) -> None:
         """What was asked for comes."""
-        self._asking.pop((slot.partition, slot.sensor), None)
-        self._fetching.pop((slot.partition, slot.sensor), None)
+        self.drop(slot.partition, slot.sensor)
 
     def overdue(self, now: int) -> list[Slot]:
         """The slots whose request is to be repeated."""
@@ -87,9 +91,13 @@ class Custody:
         that is held for dead: only if all are there and none has it, or after `give_up`, it is
         lost."""
         key = slot.partition, slot.sensor
-        if message.after != slot.offset or message.upto <= slot.offset:
+        if message.after != slot.offset or not message.gaps:
             return []
-        if others and message.count:
+        if message.since < self._slots.floor:
+            # The root has more by now: fewer of them are needed.
+            self._asking.pop(key, None)
+            return self.ask(slot, claim, now)
+        if others and any(gap.count for gap in message.gaps):
             fetching = self._fetching.setdefault(key, _Fetching(now))
             if now < fetching.next_at:
                 return []
@@ -99,5 +107,6 @@ class Custody:
                 return [Send(other, Fetch((slot.partition,))) for other in others]
         self._fetching.pop(key, None)
         self._asking.pop(key, None)
-        slot.skip(message.upto, message.count, message.until)
+        for gap in message.gaps:
+            slot.skip(gap.upto, gap.count, gap.until)
         return self.ask(slot, claim, now)

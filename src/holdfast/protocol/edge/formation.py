@@ -2,13 +2,15 @@
 
 A group is formed when the last child it needs registers, with the intermediates that have
 registered by then; those that come later wait for the next group, and so do children beyond the
-number.
+number, unless they say which group they want to join.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from holdfast.protocol.edge.joining import PaneMerge
 from holdfast.protocol.edge.messages import (
@@ -21,12 +23,28 @@ from holdfast.protocol.edge.messages import (
 )
 from holdfast.protocol.groups import Claim, Ownership
 
-__all__ = ["Formation", "Group", "layers"]
+__all__ = ["Formation", "Group", "layers", "life_of", "name_of"]
 
 
 def layers(nodes: Sequence[str], most: int) -> list[tuple[str, ...]]:
     """From the bottom: full layers, the rest on top."""
     return [tuple(nodes[at : at + most]) for at in range(0, len(nodes), most)]
+
+
+REMEMBERED: Final = 600_000_000
+"""Microseconds of event time that sensors are known after they have left: one may have been ahead
+of all others."""
+
+
+def name_of(sensor: str) -> str:
+    """What a sensor is called in all its lives."""
+    return sensor.partition("~")[0]
+
+
+def life_of(sensor: str) -> int:
+    """The number that it has after its name; 0 if it has none."""
+    life = sensor.partition("~")[2]
+    return int(life) if life.isdecimal() else 0
 
 
 @dataclass
@@ -42,10 +60,13 @@ class Group:
     merge: PaneMerge = field(init=False)
     freed: dict[str, int] = field(default_factory=dict)
     failed: tuple[str, ...] = ()
+    homes: dict[int, str] = field(default_factory=dict)
+    """To whom each partition goes back."""
     _joins: list[tuple[int, int]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.ownership = Ownership(self.home)
+        self.homes = {claim.partition: claim.node for claim in self.home} | self.homes
         self.merge = PaneMerge(claim.partition for claim in self.home)
 
     @property
@@ -57,18 +78,38 @@ class Group:
         """Those who send to the root."""
         return self.layers[-1] if self.layers else self.members
 
-    def sitting(self, sensor: str) -> Sitting | None:
-        return next((each for each in self.roster.sittings if each.sensor == sensor), None)
+    def admit(self, node: str) -> None:
+        """A child joins: it gets its share of the partitions, each from one who has most of them.
+        It claims them as one that comes back does, once it has a copy of them."""
+        if node in self.members:
+            return
+        self.members = tuple(sorted((*self.members, node)))
+        counts = Counter(self.homes.values())
+        for _ in range(len(self.homes) // len(self.members)):
+            richest = max(sorted(counts), key=lambda each: counts[each])
+            moved = max(p for p, home in self.homes.items() if home == richest)
+            self.homes[moved] = node
+            counts[richest] -= 1
+        self.ownership.rehome(self.homes)
 
-    def seat(self, sitting: Sitting) -> None:
-        """A sensor takes part, or does so no longer."""
-        others = tuple(each for each in self.roster.sittings if each.sensor != sitting.sensor)
-        origin = self.roster.origin if self.roster.sittings else sitting.start
+    @property
+    def present(self) -> list[Sitting]:
+        """The sensors that take part now."""
+        return [each for each in self.roster.sittings if each.end is None]
+
+    def seat(self, *sittings: Sitting) -> None:
+        """Sensors take part, or do so no longer. Those who left long before all that is still to
+        come are forgotten."""
+        floor = min(self.freed.values(), default=0)
         version = self.roster.version + 1
-        sittings = tuple(sorted((*others, sitting), key=lambda each: each.sensor))
-        self.roster = Roster(self.name, version, origin, sittings)
-        if sitting.end is None:
-            self._joins.append((sitting.start, version))
+        origin = self.roster.origin if self.roster.sittings else sittings[0].start
+        seated = {each.sensor: each for each in (*self.roster.sittings, *sittings)}
+        kept = [e for e in seated.values() if e.end is None or e.end > floor - REMEMBERED]
+        kept.sort(key=lambda each: each.sensor)
+        self.roster = Roster(self.name, version, origin, tuple(kept))
+        past = max((known for start, known in self._joins if start < floor), default=0)
+        self._joins = [(floor - 1, past), *(each for each in self._joins if each[0] >= floor)]
+        self._joins += [(each.start, version) for each in sittings if each.end is None]
 
     def least_roster(self, pane_end: int) -> int:
         """The version that knows all sensors that may have events in a pane."""
@@ -97,6 +138,7 @@ class Group:
             {name: addresses[name] for name in (*self.nodes, root) if name in addresses},
             guarantee,
             self.ownership.claims,
+            dict(self.homes),
         )
 
 
@@ -118,6 +160,10 @@ class Formation:
         self.addresses[message.node] = message.address
         group = self.group_of(message.node)
         if group is not None:
+            return group
+        if message.group in self.groups:
+            group = self.groups[message.group]
+            group.admit(message.node)
             return group
         waiting = self._children if message.role == "child" else self._intermediates
         if message.node not in waiting:

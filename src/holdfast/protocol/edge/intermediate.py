@@ -58,6 +58,8 @@ class Intermediate:
         if isinstance(message, Registered):
             if self.place is None:
                 self._enter(message, now)
+            elif {*message.below} > {*self.place.below}:
+                self.place = message
             return []
         if self.place is None:
             return []
@@ -69,7 +71,7 @@ class Intermediate:
                 self.outbox.taken(sender, message)
                 return self._free(message)
             case Beat():
-                self.presence.heard(sender, message, now)
+                self.presence.heard(sender, message.life, now)
             case NodeFailed():
                 self.presence.told(message, now)
             case StopSending():

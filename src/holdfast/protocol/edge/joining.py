@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from holdfast.crdt import decode_partial
 from holdfast.protocol.edge.messages import PanePartial
-from holdfast.protocol.edge.queries import Paned, frozen
+from holdfast.protocol.edge.queries import Paned
 from holdfast.protocol.gates.merge import ALL, Merge
 
 __all__ = ["PaneMerge", "ended_by", "join", "thawed"]
@@ -39,7 +40,7 @@ def join(query: Paned, states: Sequence[PanePartial]) -> PanePartial:
 
 def thawed(state: PanePartial) -> PanePartial:
     """As it was before it went over a wire."""
-    return replace(state, partial=frozen(state.partial))
+    return replace(state, partial=decode_partial(state.partial))
 
 
 def ended_by(query: str, length: int, until: int) -> Callable[[tuple[str, int]], bool]:

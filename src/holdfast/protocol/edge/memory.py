@@ -31,6 +31,7 @@ class GroupMemory:
     roster: Roster
     freed: Mapping[str, int]
     joins: tuple[tuple[int, int], ...]
+    homes: Mapping[int, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +39,9 @@ class WindowsMemory:
     begin: int | None
     next: int | None
     panes: Mapping[int, Mapping[str, PanePartial]]
-    told: tuple[int, int, int]
-    totals: Mapping[str, tuple[int, int, int]]
+    lost: int
+    told: tuple[int, int]
+    totals: Mapping[str, tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +67,18 @@ def remember(root: Root) -> RootMemory:
                 group.roster,
                 dict(group.freed),
                 tuple(group._joins),
+                dict(group.homes),
             )
             for group in root.groups.values()
         ),
         {
             query: WindowsMemory(
-                windows.begin, windows._next, windows._panes, windows._told, windows._totals
+                windows.begin,
+                windows._next,
+                windows._panes,
+                windows._lost,
+                windows._told,
+                windows._totals,
             )
             for query, windows in root._windows.items()
         },
@@ -87,6 +95,8 @@ def recall(root: Root, memory: RootMemory, now: int) -> None:
         for claim in saved.claims:
             group.ownership.offer(claim)
         group.freed = dict(saved.freed)
+        group.homes |= saved.homes
+        group.ownership.rehome(group.homes)
         group._joins = list(saved.joins)
         root.formation.groups[saved.name] = group
     root.formation.addresses.update(memory.addresses)
@@ -100,5 +110,6 @@ def recall(root: Root, memory: RootMemory, now: int) -> None:
         windows = root._windows[query.id] = Windows(Paned(query), kept.begin)
         windows._next = kept.next
         windows._panes = {pane: dict(states) for pane, states in kept.panes.items()}
+        windows._lost = kept.lost
         windows._told = kept.told
         windows._totals = dict(kept.totals)

@@ -44,6 +44,7 @@ class Presence:
         self._beat_at = now
         self._checked = now
         self._number = 0
+        self._spoken: dict[str, int] = {}
 
     @property
     def due(self) -> int | None:
@@ -53,17 +54,25 @@ class Presence:
         """How much each of the others is suspected."""
         return {other: self._mesh.phi(other, now) for other in self.members.others}
 
+    def spoke(self, peers: Iterable[str], now: int) -> None:
+        """Something else that is a sign of life has been sent to these."""
+        self._spoken.update(dict.fromkeys(peers, now))
+
     def beat(self, claims: Iterable[Claim], now: int) -> list[Send]:
         """The beats that are due, to the dead too: they may be alive."""
         if self._period is None or now < self._beat_at:
             return []
         self._beat_at = now + self._period
+        ago = now - self._period
+        silent = [each for each in self.members.others if self._spoken.get(each, ago) <= ago]
+        if not silent:
+            return []
         self._number += 1
         beat = Beat(self._number, now, self._life, tuple(claims))
-        return [Send(other, beat) for other in self.members.others]
+        return [Send(other, beat) for other in silent]
 
-    def heard(self, sender: str, beat: Beat, now: int) -> Heard:
-        return self.members.heard(sender, beat.life, now)
+    def heard(self, sender: str, life: int, now: int) -> Heard:
+        return self.members.heard(sender, life, now)
 
     def check(self, now: int) -> tuple[list[str], list[Send]]:
         """Who is suspected since now, and the word of it to all others: only what nobody else has

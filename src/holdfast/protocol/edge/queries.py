@@ -16,7 +16,7 @@ from holdfast.crdt import aggregate
 from holdfast.errors import InvalidArgumentError
 from holdfast.protocol.edge.messages import Query
 
-__all__ = ["Paned", "ceil_to", "floor_to", "frozen"]
+__all__ = ["Paned", "ceil_to", "floor_to"]
 
 NOTHING: Final[Any] = None
 """The partial of a pane without events."""
@@ -28,15 +28,6 @@ def floor_to(time: int, length: int) -> int:
 
 def ceil_to(time: int, length: int) -> int:
     return time + -time % length
-
-
-def frozen(partial: Any) -> Any:
-    """Tuples where the wire has lists."""
-    if isinstance(partial, list):
-        return tuple(frozen(each) for each in partial)
-    if isinstance(partial, dict):
-        return {key: frozen(each) for key, each in partial.items()}
-    return partial
 
 
 class Paned:

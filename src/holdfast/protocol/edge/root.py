@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from holdfast.errors import InvalidArgumentError
-from holdfast.protocol.edge.formation import Formation, Group
+from holdfast.protocol.edge.formation import Formation, Group, life_of, name_of
 from holdfast.protocol.edge.joining import ended_by, join, thawed
 from holdfast.protocol.edge.messages import (
     Adopt,
@@ -127,10 +127,10 @@ class Root:
     def dismiss(self, sensor: str) -> list[Send]:
         """Do not wait for this sensor any longer; what it said is counted."""
         for group in self.groups.values():
-            sitting = group.sitting(sensor)
-            if sitting is not None and sitting.end is None:
+            here = [each for each in group.present if name_of(each.sensor) == name_of(sensor)]
+            if here:
                 end = max(group.freed.values(), default=group.roster.origin)
-                group.seat(replace(sitting, end=end))
+                group.seat(*(replace(sitting, end=end) for sitting in here))
                 return self._tell_roster(group)
         return []
 
@@ -152,8 +152,9 @@ class Root:
         group = self.formation.group_of(sender)
         if group is None:
             return []
-        sitting = group.sitting(message.sensor)
-        if sitting is not None and sitting.end is None:
+        same = [each for each in group.present if name_of(each.sensor) == name_of(message.sensor)]
+        if any(life_of(each.sensor) >= life_of(message.sensor) for each in same):
+            # It takes part already; or another process of its name does, that was started later.
             return [Send(sender, group.roster)]
         if not group.roster.sittings:
             # All groups end at the same windows: the first pane of this one has not been emitted.
@@ -164,7 +165,9 @@ class Root:
                 group.freed[query] = max(group.freed.get(query, 0), floor_to(start, length))
         else:
             start = max((message.time, *group.freed.values()))
-        group.seat(Sitting(message.sensor, start))
+        # Nobody knows what an earlier life of it has taken in and not sent.
+        ended = [replace(each, end=max(start, each.start)) for each in same]
+        group.seat(*ended, Sitting(message.sensor, start))
         lengths = {query: self._windows[query].paned.length for query in self.queries}
         group.merge.refuse(group.roster.version, lambda pane: pane[1] + lengths[pane[0]] > start)
         return self._tell_roster(group)
@@ -232,6 +235,7 @@ class Root:
         if freed is not None and is_begun and self._advance(group, windows):
             freed = group.freed[paned.id]
             self._emit(windows)
+            sends += self._pass_on_time(paned.id)
             word = PaneTaken(group.name, paned.id, pane, (), freed)
             sends += [Send(node, word) for node in group.top if node != sender]
         return [*sends, Send(sender, PaneTaken(group.name, paned.id, pane, held, freed or 0))]
@@ -255,6 +259,18 @@ class Root:
         group.freed[query.id] = pane
         group.merge.forget(ended_by(query.id, length, pane))
         return True
+
+    def _pass_on_time(self, query: str) -> list[Send]:
+        """Groups that all sensors have left go on with the others, or windows would wait."""
+        speaking = [group.freed[query] for group in self.groups.values() if group.present]
+        through = min(speaking, default=0)
+        sends = []
+        for group in self.groups.values():
+            roster = group.roster
+            if roster.sittings and not group.present and roster.through < through:
+                group.roster = replace(roster, version=roster.version + 1, through=through)
+                sends += self._tell_roster(group)
+        return sends
 
     def _emit(self, windows: Windows) -> None:
         taking_part = [group for group in self.groups.values() if group.roster.sittings]

@@ -2,12 +2,13 @@
 
 One cursor for each partition says what has been sent. Whoever owns the partition sets it back with
 `Resume`, after a take-over as after a gap; events are then sent again from there, new ones behind
-them. A sensor that is started anew and has lost its offsets must call itself by another name.
+them. A sensor that is started anew has lost its offsets, and calls itself by its name and a number
+that is larger than before (`incarnation`): the root then lets it take the place of the old one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -31,7 +32,12 @@ from holdfast.protocol.edge.messages import (
 from holdfast.protocol.edge.partitioners import Choice, Partitioner, partitioner
 from holdfast.protocol.groups import Claim
 
-__all__ = ["Sensor", "SensorOptions"]
+__all__ = ["Sensor", "SensorOptions", "incarnation"]
+
+
+def incarnation(name: str, life: int) -> str:
+    """What a sensor calls itself; `life` is larger than in all its earlier lives."""
+    return f"{name}~{life}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +45,7 @@ class SensorOptions:
     """`capacity`: events kept for each partition. `frame`: most events in a message. `burst`: most
     messages for one partition at a time, so that a long replay does not hold up the rest; the next
     follow `pause` later. `pulse`: how often a partition without events is told the boundary.
+    `refresh`: how often a child is asked who owns what, should no word of it have come.
     `lateness`: how far events may be out of order."""
 
     partitioner: str = "round-robin"
@@ -49,6 +56,7 @@ class SensorOptions:
     pause: int = 1_000
     pulse: int = 100_000
     retry: int = 500_000
+    refresh: int = 5_000_000
     lateness: int = 0
 
 
@@ -121,12 +129,12 @@ class Sensor:
         if not self._routes:
             return self._ask_at
         pulse = min(route.told_at for route in self._routes.values()) + self.options.pulse
-        return pulse if self._more_at is None else min(pulse, self._more_at)
+        times = (pulse, self._ask_at, self._more_at)
+        return min(time for time in times if time is not None)
 
     def wake(self, now: int) -> list[Send]:
-        if not self._routes:
-            return self._ask(now) if now >= self._ask_at else []
-        return self._flush(now)
+        asked = self._ask(now) if now >= self._ask_at else []
+        return asked + self._flush(now) if self._routes else asked
 
     def emit(
         self, times: ArrayLike, values: ArrayLike, keys: Sequence[Any] | None, now: int
@@ -181,10 +189,7 @@ class Sensor:
                 return self._resume(sender, message, now)
             case Fenced() if message.partition in self._routes:
                 # The owner notices what is missing, and says from where on it needs events.
-                route = self._routes[message.partition]
-                claim = Claim(message.partition, message.epoch, message.node)
-                if claim.rank > route.claim.rank:
-                    route.claim = claim
+                self._learn([Claim(message.partition, message.epoch, message.node)])
             case Safe() if message.partition in self._routes:
                 route = self._routes[message.partition]
                 claim = Claim(message.partition, message.epoch, message.node)
@@ -197,12 +202,24 @@ class Sensor:
     def _ask(self, now: int) -> list[Send]:
         child = self._children[self._asked % len(self._children)]
         self._asked += 1
-        self._ask_at = now + self.options.retry
+        self._ask_at = now + (self.options.refresh if self._routes else self.options.retry)
         return [Send(child, SensorHello(self.name, self._first_time))]
 
+    def _learn(self, claims: Iterable[Claim]) -> None:
+        for claim in claims:
+            route = self._routes.get(claim.partition)
+            if route is not None and claim.rank > route.claim.rank:
+                route.claim = claim
+
     def _enter(self, message: SensorWelcome, now: int) -> list[Send]:
-        if self._routes or not message.claims:
+        nodes = (claim.node for claim in message.claims)
+        self._children = tuple(dict.fromkeys((*self._children, *nodes)))
+        if self._routes:
+            self._learn(message.claims)
             return []
+        if not message.claims:
+            return []
+        self._ask_at = now + self.options.refresh
         self.start = message.start
         self.boundary = max(self.boundary, message.start)
         self._guarantee = message.guarantee
@@ -225,8 +242,15 @@ class Sensor:
             if before.node != claim.node:
                 sends.append(_fenced(before.node, route))
         gone = route.backlog.gone(message.offset, message.since)
-        if gone is not None and self._guarantee != "at-most-once":
-            lost = Lost(self.name, message.partition, claim.epoch, message.offset, *gone)
+        if gone and self._guarantee != "at-most-once":
+            lost = Lost(
+                self.name,
+                message.partition,
+                claim.epoch,
+                message.offset,
+                message.since,
+                tuple(gone),
+            )
             return [*sends, Send(message.node, lost)]
         route.sent = max(message.offset, route.backlog.first - 1)
         route.sent = min(route.sent, route.backlog.next - 1)

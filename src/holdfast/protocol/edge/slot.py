@@ -16,8 +16,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.protocol.edge.messages import Loss, Part, SlotDelta, Version
-from holdfast.protocol.edge.queries import Paned, ceil_to, frozen
+from holdfast.crdt import decode_partial
+from holdfast.protocol.edge.messages import Loss, Part, SlotDelta
+from holdfast.protocol.edge.queries import Paned, ceil_to
 
 __all__ = ["Held", "Slot"]
 
@@ -48,6 +49,9 @@ class Slot:
     replayed: int = 0
     late: int = 0
     seen: int = 0
+    waiting: tuple[SlotDelta, tuple[str, ...]] | None = None
+    """What has come and was not joined yet, and the queries that its sender knew. Most of it is
+    replaced by the next, which is based on the same, before anybody has looked at it."""
     marks: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=MOST_MARKS))
     """Offsets at cuts, and the latest time up to each: they tell which offsets only panes that are
     freed have seen."""
@@ -56,10 +60,6 @@ class Slot:
     def rank(self) -> tuple[int, int, int]:
         """Of two copies the one with the larger rank stands."""
         return self.offset, self.boundary, -self.lost
-
-    @property
-    def version(self) -> Version:
-        return Version(self.partition, self.sensor, self.offset, self.boundary, self.lost)
 
     def add(
         self,
@@ -140,6 +140,10 @@ class Slot:
         """How many events of this time may be gone."""
         return sum(loss.count for loss in self.losses if loss.since < end and loss.until >= start)
 
+    def told(self, start: int, end: int) -> int:
+        """How many events are gone, the last of which may have been of this time."""
+        return sum(loss.count for loss in self.losses if start <= loss.until < end)
+
     def mark(self) -> None:
         """A cut."""
         if not self.marks or self.marks[-1][0] < self.offset:
@@ -177,13 +181,37 @@ class Slot:
             self.seen,
         )
 
+    def hold(self, delta: SlotDelta, ours: Collection[str], theirs: tuple[str, ...]) -> bool:
+        """As `join`, but later: for copies, that nobody looks at until their owner is dead. Whether
+        all that the delta has is here now."""
+        if self.waiting is not None:
+            last = self.waiting[0]
+            if _rank(delta) <= _rank(last):
+                return True
+            if delta.base != last.base or delta.lost or last.lost or self.lost:
+                self.catch_up(ours)
+        if _rank(delta) <= self.rank:
+            return True
+        if not self._is_base_of(delta):
+            return False
+        self.waiting = delta, theirs
+        return True
+
+    def catch_up(self, ours: Collection[str]) -> None:
+        """Join what was held."""
+        if self.waiting is not None:
+            (delta, theirs), self.waiting = self.waiting, None
+            self.join(delta, ours, theirs)
+
+    def _is_base_of(self, delta: SlotDelta) -> bool:
+        """Whether this copy has what a delta is based on. Losses make copies differ: what stays
+        here may then not be what they have, so that only all of it will do."""
+        return delta.base <= self.offset and not (delta.base and (self.lost or delta.lost))
+
     def join(self, delta: SlotDelta, ours: Collection[str], theirs: Collection[str]) -> bool:
         """Take over what a copy has more, if this one has what the delta is based on. `ours` and
         `theirs` are the queries that are known here and there."""
-        if delta.base > self.offset or (delta.offset, delta.boundary, -delta.lost) <= self.rank:
-            return False
-        if delta.base and (self.lost or delta.lost):
-            # Losses have made them differ: what stays here may not be what they have.
+        if _rank(delta) <= self.rank or not self._is_base_of(delta):
             return False
         if delta.offset == self.offset and delta.lost == self.lost:
             # The same events: only the boundary is news.
@@ -194,18 +222,28 @@ class Slot:
                 del panes[pane]
         for part in delta.parts:
             if part.query in ours:
-                held = Held(frozen(part.partial), part.touched, part.newest)
+                held = Held(decode_partial(part.partial), part.touched, part.newest)
                 self.panes.setdefault(part.query, {})[part.pane] = held
-        since = {query: time for query, time in delta.since.items() if query in ours}
-        if delta.base:
-            # What stays is whole only as far as it was.
-            since = {q: max(since.get(q, 0), self.since.get(q, 0)) for q in {*since, *self.since}}
-        # A query that the other did not have yet begins here with what comes next.
-        since |= {query: delta.seen + 1 for query in ours if query not in theirs}
+        if delta.since or self.since or len(theirs) != len(ours):
+            self.since = self._whole_since(delta, ours, theirs)
         self.offset, self.boundary = delta.offset, delta.boundary
-        self.losses, self.since = list(delta.losses), since
+        self.losses = list(delta.losses)
         self.lost, self.seen = delta.lost, delta.seen
         self.replayed = max(self.replayed, delta.replayed)
         self.late = max(self.late, delta.late)
         self.marks.clear()
         return True
+
+    def _whole_since(
+        self, delta: SlotDelta, ours: Collection[str], theirs: Collection[str]
+    ) -> dict[str, int]:
+        since = {query: time for query, time in delta.since.items() if query in ours}
+        if delta.base:
+            # What stays is whole only as far as it was.
+            since = {q: max(since.get(q, 0), self.since.get(q, 0)) for q in {*since, *self.since}}
+        # A query that the other did not have yet begins here with what comes next.
+        return since | {query: delta.seen + 1 for query in ours if query not in theirs}
+
+
+def _rank(delta: SlotDelta) -> tuple[int, int, int]:
+    return delta.offset, delta.boundary, -delta.lost

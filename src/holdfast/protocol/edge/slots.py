@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from holdfast.protocol.edge.messages import Query, Roster, Sitting, SlotDelta
 from holdfast.protocol.edge.queries import Paned, floor_to
 from holdfast.protocol.edge.slot import Slot
 
 __all__ = ["Slots"]
+
+Counts = tuple[int, int]
 
 
 class Slots:
@@ -17,8 +19,12 @@ class Slots:
         self.queries: dict[str, Paned] = {}
         self.freed: dict[str, int] = {}
         """By query: the root has all panes that end by then."""
+        self.given_up: set[str] = set()
+        """Sensors that have left, and whose last words nobody waits for any longer."""
         self._slots: dict[int, dict[str, Slot]] = {}
         self._sittings = _sittings(roster)
+        self._spent: dict[int, Counts] = {}
+        """By partition, what was counted for sensors that are forgotten."""
 
     def __iter__(self) -> Iterator[Slot]:
         for slots in self._slots.values():
@@ -63,6 +69,8 @@ class Slots:
 
     def adopt(self, query: Query) -> int:
         """A new query; the pane from which on all slots have all its events."""
+        for slot in self:
+            self._catch_up(slot)
         paned = Paned(query)
         self.queries[query.id] = paned
         first = max((slot.adopt(paned) for slot in self), default=0)
@@ -74,25 +82,74 @@ class Slots:
             return False
         self.roster = roster
         self._sittings = _sittings(roster)
+        self.given_up &= self._sittings.keys()
+        for partition, slots in self._slots.items():
+            for sensor in slots.keys() - self._sittings.keys():
+                self._forget(partition, slots.pop(sensor))
         return True
 
-    def join(self, delta: SlotDelta, theirs: Collection[str]) -> None:
+    def _forget(self, partition: int, slot: Slot) -> None:
+        replayed, late = self._spent.get(partition, (0, 0))
+        self._spent[partition] = replayed + slot.replayed, late + slot.late
+
+    def counts(self, partition: int) -> Counts:
+        """How many events were sent again and refused since the partition began."""
+        replayed, late = self._spent.get(partition, (0, 0))
+        for slot in self.of(partition):
+            replayed, late = replayed + slot.replayed, late + slot.late
+        return replayed, late
+
+    @property
+    def leaving(self) -> set[str]:
+        """Sensors that have left, and may have said more than has come."""
+        ended = {name for name, each in self._sittings.items() if each.end is not None}
+        return ended - self.given_up
+
+    def is_whole(self, slot: Slot, start: int, end: int) -> bool:
+        """Whether a sensor has said all it had for this time; of one that has left without a word
+        nobody knows."""
+        sitting = self._sittings[slot.sensor]
+        return sitting.end is None or start >= sitting.end or slot.boundary >= min(end, sitting.end)
+
+    def join(self, delta: SlotDelta, theirs: tuple[str, ...], *, at_once: bool) -> bool:
+        """Take over what a copy has more, now or when somebody will look; whether all that it has
+        is here now."""
         slot = self.get(delta.partition, delta.sensor)
-        if slot is not None and slot.join(delta, self.queries.keys(), theirs):
-            for query in self.queries.values():
-                slot.free(query.id, query.length, self.freed.get(query.id, 0))
+        if slot is None:
+            return False
+        has_all = slot.hold(delta, self.queries.keys(), theirs)
+        if at_once:
+            self._catch_up(slot)
+        return has_all
+
+    def catch_up(self, partition: int) -> None:
+        """Somebody is about to look at the copies of a partition."""
+        for slot in self._slots.get(partition, {}).values():
+            self._catch_up(slot)
+
+    def _catch_up(self, slot: Slot) -> None:
+        if slot.waiting is not None:
+            slot.catch_up(self.queries.keys())
+            self._sweep(slot)
 
     def free(self, query: str, until: int) -> bool:
-        """The root has all panes of the query that end by then; whether that is news."""
-        paned = self.queries.get(query)
-        if paned is None or until <= self.freed.get(query, 0):
+        """The root has all panes of the query that end by then; whether that is news. They go with
+        the next `sweep`."""
+        if query not in self.queries or until <= self.freed.get(query, 0):
             return False
         self.freed[query] = until
-        floor = self.floor
-        for slot in self:
-            slot.free(query, paned.length, until)
-            slot.forget_losses(floor)
         return True
+
+    def sweep(self, slots: Iterable[Slot]) -> None:
+        """Let go of all that the root has."""
+        floor = self.floor
+        for slot in slots:
+            self._sweep(slot)
+            slot.forget_losses(floor)
+
+    def _sweep(self, slot: Slot) -> None:
+        for query in self.queries.values():
+            slot.free(query.id, query.length, self.freed.get(query.id, 0))
 
     def ready(self, partition: int) -> int:
         """Up to where all sensors have said all in a partition."""
@@ -101,11 +158,12 @@ class Slots:
         for sensor, sitting in self._sittings.items():
             slot = slots.get(sensor)
             bound = sitting.start if slot is None else max(slot.boundary, sitting.start)
-            if sitting.end is not None and bound >= sitting.end:
+            if sitting.end is not None and (bound >= sitting.end or sensor in self.given_up):
                 continue
             ready = bound if ready is None else min(ready, bound)
         if ready is None:
-            return max((each.end or 0 for each in self._sittings.values()), default=0)
+            ends = (each.end or 0 for each in self._sittings.values())
+            return max((self.roster.through, *ends))
         return ready
 
 

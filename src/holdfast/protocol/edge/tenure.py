@@ -3,9 +3,9 @@ and reinstatement. What the child does about it is its own affair: it looks at `
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from holdfast.protocol.edge.messages import Beat, Send
+from holdfast.protocol.edge.messages import Send
 from holdfast.protocol.edge.presence import BeatOptions, Presence
 from holdfast.protocol.groups import (
     Claim,
@@ -29,7 +29,7 @@ class Tenure:
         life: int,
         members: Sequence[str],
         ownership: Ownership,
-        succession: Succession,
+        succession_of: Callable[[Sequence[str]], Succession],
         options: BeatOptions,
         now: int,
     ) -> None:
@@ -42,7 +42,8 @@ class Tenure:
         """Partitions that came back."""
         self.own: dict[int, Claim] = {}
         """What is ours; another dictionary after every change."""
-        self._succession = succession
+        self._succession_of = succession_of
+        self._succession = succession_of(members)
         self._watches = options.period is not None
         self._renew()
 
@@ -69,12 +70,12 @@ class Tenure:
             sends += self._start(failed, now)
         return sends
 
-    def heard(self, sender: str, message: Beat, now: int) -> Heard:
-        heard = self.presence.heard(sender, message, now)
+    def heard(self, sender: str, life: int, claims: Iterable[Claim], now: int) -> Heard:
+        heard = self.presence.heard(sender, life, now)
         if heard in (Heard.BACK, Heard.REBORN):
             self._succession.settled(sender)
         if heard is not Heard.OLD:
-            self.offer(message.claims)
+            self.offer(claims)
         return heard
 
     def receive(
@@ -97,6 +98,14 @@ class Tenure:
         """Whoever carries messages has seen that a member's process is gone: nobody needs to wait
         for beats that cannot come. Should that be wrong, the next beat brings it back."""
         return self._start(node, now) if self.presence.members.ended(node) else []
+
+    def admit(self, members: Sequence[str], homes: Mapping[int, str], now: int) -> None:
+        """There are more of us now. Elections begin again: the newcomer may win them."""
+        for member in members:
+            if member != self.name:
+                self.presence.members.admit(member, now)
+        self.ownership.rehome(homes)
+        self._succession = self._succession_of(members)
 
     def offer(self, claims: Iterable[Claim]) -> None:
         """What others say who owns what."""

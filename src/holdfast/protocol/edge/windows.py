@@ -42,8 +42,10 @@ class Windows:
         self.begin = begin
         self._next: int | None = None
         self._panes: dict[int, dict[str, PanePartial]] = {}
-        self._told = (0, 0, 0)
-        self._totals: dict[str, tuple[int, int, int]] = {}
+        self._lost = 0
+        """Since the window before."""
+        self._told = (0, 0)
+        self._totals: dict[str, tuple[int, int]] = {}
 
     def __len__(self) -> int:
         return len(self._panes)
@@ -51,13 +53,10 @@ class Windows:
     def put(self, group: str, pane: int, state: PanePartial) -> None:
         """A pane of a group, complete; they come in order, each once."""
         self._panes.setdefault(pane, {})[group] = state
-        known = self._totals.get(group, (0, 0, 0))
-        said = (state.lost, state.replayed, state.late)
-        self._totals[group] = (
-            max(known[0], said[0]),
-            max(known[1], said[1]),
-            max(known[2], said[2]),
-        )
+        self._lost += state.lost
+        replayed, late = self._totals.get(group, (0, 0))
+        # A taker may know of less than the one it took over from.
+        self._totals[group] = max(replayed, state.replayed), max(late, state.late)
 
     def emit(self, origin: int, through: int, failed: Mapping[str, Any]) -> Iterator[Window]:
         """The windows that are complete, now that all groups have all panes up to `through`. The
@@ -85,9 +84,10 @@ class Windows:
                 missing += state.missing
                 epoch = max(epoch, state.epoch)
                 newest = max(newest, state.newest)
-        sums = [sum(total[at] for total in self._totals.values()) for at in range(3)]
-        lost, replayed, late = (now - was for now, was in zip(sums, self._told, strict=True))
-        self._told = (sums[0], sums[1], sums[2])
+        lost, self._lost = self._lost, 0
+        sums = [sum(total[at] for total in self._totals.values()) for at in range(2)]
+        replayed, late = (now - was for now, was in zip(sums, self._told, strict=True))
+        self._told = (sums[0], sums[1])
         return Window(
             self.paned.id,
             start,

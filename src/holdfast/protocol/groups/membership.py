@@ -50,6 +50,16 @@ class Members:
     def down(self) -> tuple[str, ...]:
         return tuple(sorted(self._down))
 
+    def admit(self, node: str, now: int) -> None:
+        """One that joins is expected to be heard from now on."""
+        if node not in self._lives:
+            self._lives[node] = 0
+            self._heard[node] = now
+            self._mesh.join(node, now)
+
+    def knows(self, node: str) -> bool:
+        return node in self._lives
+
     def is_live(self, node: str) -> bool:
         return node in self._lives and node not in self._down
 

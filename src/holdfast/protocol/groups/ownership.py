@@ -6,7 +6,7 @@ larger (epoch, node) stands. So two takers of a partition are one again as soon 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from holdfast.protocol.groups.messages import Claim
 
@@ -44,6 +44,10 @@ class Ownership:
     def homes_of(self, node: str) -> tuple[int, ...]:
         """What a node owned at first."""
         return tuple(p for p in sorted(self._home) if self._home[p] == node)
+
+    def rehome(self, homes: Mapping[int, str]) -> None:
+        """Partitions are to go back to others from now on: a member has joined."""
+        self._home.update({p: node for p, node in homes.items() if p in self._claims})
 
     def offer(self, claim: Claim) -> bool:
         """Whether the claim is news and stands."""

@@ -33,6 +33,7 @@ __all__ = [
     "Snapshot",
     "TakeOver",
     "View",
+    "Word",
 ]
 
 
@@ -177,7 +178,10 @@ class Snapshot:
     purged: tuple[TupleId, ...]
 
 
-Message = Packet | View | Ping | Pong | TakeOver | Announce | Announced | Join | Snapshot
+Word = View | Ping | Pong | TakeOver | Announce | Announced | Join | Snapshot
+"""What is said of who is there, and who sits where."""
+
+Message = Packet | Word
 
 
 @dataclass(frozen=True, slots=True)

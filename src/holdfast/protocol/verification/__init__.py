@@ -12,6 +12,7 @@ from holdfast.protocol.verification.course import (
     Input,
     Mode,
     inputs_of,
+    is_stale,
     next_steps,
 )
 from holdfast.protocol.verification.plan import Plan, basis_of
@@ -56,5 +57,6 @@ __all__ = [
     "basis_of",
     "combine",
     "inputs_of",
+    "is_stale",
     "next_steps",
 ]

@@ -16,7 +16,7 @@ from holdfast.protocol.verification.plan import Plan, basis_of
 from holdfast.protocol.verification.reports import Run
 from holdfast.protocol.verification.verdicts import Agreed, Holder, JobState, Standing
 
-__all__ = ["Compute", "Computed", "Input", "Mode", "inputs_of", "next_steps"]
+__all__ = ["Compute", "Computed", "Input", "Mode", "inputs_of", "is_stale", "next_steps"]
 
 
 class Mode(StrEnum):
@@ -81,6 +81,20 @@ def next_steps(
     return [step for stage in plan.stages if (step := sight.step(stage)) is not None]
 
 
+def is_stale(
+    plan: Plan,
+    mode: Mode,
+    replica: int,
+    standing: Standing,
+    computed: Mapping[str, Computed],
+    step: Compute,
+) -> bool:
+    """Whether a step that is being computed need not be any more: what it reads was outvoted, or
+    all of it is computed again. One that was agreed upon meanwhile is brought to its end, so that
+    it is judged."""
+    return _Sight(plan, mode, replica, standing, computed).is_stale(step)
+
+
 def inputs_of(
     plan: Plan, replica: int, standing: Standing, computed: Mapping[str, Computed], stage: str
 ) -> tuple[Input, ...]:
@@ -121,6 +135,16 @@ class _Sight:
         # blocks it stays as it is: that is what corrupts what follows, and begins the job again.
         is_tainted = self.mode is not Mode.NON_BLOCKING and done.digests != step.digests
         return step if is_tainted else None
+
+    def is_stale(self, step: Compute) -> bool:
+        if self.verdicts[step.stage].run != step.run:
+            return True
+        if self.mode is Mode.NON_BLOCKING:
+            return False
+        return any(
+            not self._is_ready(parent) or [each.digest for each in self._inputs(parent)] != digests
+            for parent, digests in ((name, list(each)) for name, each in step.digests.items())
+        )
 
     def _is_wanted(self, stage: str) -> bool:
         """Whether it is not agreed upon, and somebody waits for it."""

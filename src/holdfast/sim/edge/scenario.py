@@ -16,6 +16,8 @@ from holdfast.protocol.edge import (
     RootOptions,
     SensorOptions,
 )
+from holdfast.protocol.edge.formation import name_of
+from holdfast.protocol.edge.sensor import incarnation
 
 __all__ = ["FAMILIES", "GUARANTEES", "Fault", "Options", "Scenario", "draw"]
 
@@ -30,13 +32,16 @@ FAMILIES: Final = (
     "freezes",
     "cuts",
     "joins",
+    "growth",
+    "restarts",
     "tiers",
     "overflow",
     "storm",
 )
 """Kinds of trouble: none; loss, repetition and overtaking; children die, up to all but one; one
 dies at a step of the protocol; those who take over die; false suspicion; links cut, one way too;
-sensors and queries come while children die; intermediates and several groups; buffers too small;
+sensors and queries come while children die; children join while others die, or die themselves;
+sensors die and come back under their names; intermediates and several groups; buffers too small;
 all."""
 
 EMITTING: Final = 1_800_000
@@ -51,7 +56,6 @@ NEVER: Final = 2 * END
 STEPS: Final = (
     "Events",
     "Payload",
-    "PayloadAck",
     "PaneTaken",
     "Beat",
     "Resume",
@@ -119,11 +123,24 @@ class Scenario:
     """With the time when they are registered."""
     faults: tuple[Fault, ...]
     clocks: dict[str, int]
+    joiners: tuple[tuple[int, str], ...] = ()
+    """Children that come to the first group when it has been formed, and when."""
 
     @property
     def is_lossless(self) -> bool:
         """Whether nothing may be lost: a member that has a copy is always left."""
         return self.options.family not in ("overflow", "storm")
+
+    @property
+    def absences(self) -> list[tuple[int, int]]:
+        """When a sensor was away; with a margin, for clocks are not the same, and for what a child
+        took with it that died shortly before, and that only this sensor had."""
+        ends = {fault.targets[0]: fault.start for fault in self.faults if fault.kind == "crash"}
+        joined = {each.name: each.joins for tier in self.emissions for each in tier}
+        away = [
+            (ends[name], joined[incarnation(name_of(name), 2)]) for name in ends if name in joined
+        ]
+        return [(start - 800_000, end + 250_000) for start, end in away]
 
 
 def draw(seed: int, options: Options) -> Scenario:
@@ -137,7 +154,7 @@ def draw(seed: int, options: Options) -> Scenario:
     intermediates = tuple(tuple(f"i{g}{n}" for n in range(above[g])) for g in range(groups))
     root = RootOptions(
         replication=size,
-        spread=random.choice([1, 1, 2]),
+        spread=random.choice([2, 2, 3] if family == "growth" else [1, 1, 2]),
         most_intermediates=random.choice([1, 2, 3]),
         guarantee=options.guarantee,
         resend=100_000,
@@ -161,6 +178,16 @@ def draw(seed: int, options: Options) -> Scenario:
         )
         for g in range(groups)
     )
+    joiners: tuple[tuple[int, str], ...] = ()
+    if family == "growth":
+        count = random.choice([1, 1, 2])
+        joiners = tuple((random.randrange(250_000, 900_000), f"c0{size + n}") for n in range(count))
+    lives: dict[str, int] = {}
+    if family == "restarts":
+        emissions, lives = _draw_lives(random, emissions)
+    faults = _draw_faults(random, family, children, intermediates, emissions)
+    faults += [Fault("crash", at, NEVER, (name,)) for name, at in lives.items()]
+    faults += _draw_troubled_joins(random, children[0], joiners)
     nodes = [name for tier in (*children, *intermediates) for name in tier]
     clocks = {name: random.choice([0, 0, -300_000, 200_000, 2_000_000]) for name in nodes}
     return Scenario(
@@ -174,9 +201,50 @@ def draw(seed: int, options: Options) -> Scenario:
         intermediates,
         emissions,
         tuple(_draw_queries(random, options)),
-        tuple(_draw_faults(random, family, children, intermediates, emissions)),
+        tuple(faults),
         clocks,
+        joiners,
     )
+
+
+def _draw_lives(
+    random: Random, emissions: Sequence[Sequence[Emission]]
+) -> tuple[tuple[tuple[Emission, ...], ...], dict[str, int]]:
+    """Each sensor in its first life and, of some, the second; and when the first ends."""
+    ends: dict[str, int] = {}
+    tiers = []
+    for tier in emissions:
+        found: list[Emission] = []
+        for number, each in enumerate(tier):
+            first = replace(each, name=incarnation(each.name, 1))
+            found.append(first)
+            if number == 0 or random.random() < 0.5:
+                ends[first.name] = at = random.randrange(400_000, 1_100_000)
+                back = at + random.choice([30_000, 150_000, 400_000])
+                found.append(replace(each, name=incarnation(each.name, 2), joins=back))
+        tiers.append(tuple(found))
+    return tuple(tiers), ends
+
+
+def _draw_troubled_joins(
+    random: Random, group: Sequence[str], joiners: Sequence[tuple[int, str]]
+) -> list[Fault]:
+    """Around the time when a child joins another dies, or it does itself, or the root is not heard
+    by one of the others. One of the group keeps what it has."""
+    faults = []
+    victim = random.choice(group)
+    for at, name in joiners:
+        if random.random() < 0.6:
+            start = max(100_000, at + random.randrange(-150_000, 500_000))
+            faults.append(Fault("crash", start, random.choice([HEALED, NEVER]), (victim,)))
+        if random.random() < 0.3:
+            start = at + random.randrange(1_000, 500_000)
+            faults.append(Fault("crash", start, random.choice([start + 200_000, HEALED]), (name,)))
+        if random.random() < 0.4:
+            faults.append(
+                Fault("one-way", at - 50_000, at + 300_000, ("root", random.choice(group)))
+            )
+    return faults
 
 
 def _draw_emission(random: Random, name: str, options: Options, *, late: bool) -> Emission:
@@ -189,6 +257,8 @@ def _draw_emission(random: Random, name: str, options: Options, *, late: bool) -
         burst=4,
         pulse=40_000,
         retry=60_000,
+        # Elsewhere it is the takers who tell the sensors.
+        refresh=300_000 if options.family in ("growth", "storm") else 5_000_000,
         lateness=random.choice([0, 0, 30_000]),
     )
     return Emission(
@@ -226,7 +296,9 @@ def _draw_faults(
     emissions: Sequence[Sequence[Emission]],
 ) -> list[Fault]:
     faults: list[Fault] = []
-    if family in ("crashes", "joins", "overflow", "tiers"):
+    if family in ("crashes", "joins", "overflow", "tiers") or (
+        family == "restarts" and random.random() < 0.5
+    ):
         for group in children:
             # One of each group keeps what it has.
             most = len(group) - 1 if family == "crashes" else 1

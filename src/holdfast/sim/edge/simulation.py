@@ -6,7 +6,7 @@ from random import Random
 from typing import Any
 
 from holdfast.protocol.edge import Child, Intermediate, Message, Root, Window
-from holdfast.protocol.edge.messages import Events, PayloadAck
+from holdfast.protocol.edge.messages import Events, Payload
 from holdfast.sim.edge.parties import Party, SensorParty
 from holdfast.sim.edge.scenario import END, Fault, Scenario
 from holdfast.sim.network import Network
@@ -61,6 +61,11 @@ class Simulation:
         def child(name: str) -> Any:
             return lambda life, now: Child(name, "root", scenario.child, life=life, now=now)
 
+        def joiner(name: str) -> Any:
+            return lambda life, now: Child(
+                name, "root", scenario.child, life=life, now=now, group="g1"
+            )
+
         def intermediate(name: str) -> Any:
             return lambda life, now: Intermediate(
                 name, "root", scenario.intermediate, life=life, now=now
@@ -76,6 +81,9 @@ class Simulation:
             for number, name in enumerate(scenario.children[place]):
                 at = start + 20_000 + number
                 self.world.at(at, lambda n=name: self._add(n, child(n)))  # type: ignore[misc]
+
+        for at, name in scenario.joiners:
+            self.world.at(at, lambda n=name: self._add(n, joiner(n)))  # type: ignore[misc]
 
     def _make_sensors(self) -> None:
         for place, emissions in enumerate(self.scenario.emissions):
@@ -114,7 +122,7 @@ class Simulation:
         if isinstance(message, Events) and way == "sends":
             self._note(message)
         child = party.machine
-        if isinstance(message, PayloadAck) and isinstance(child, Child) and child.place:
+        if isinstance(message, Payload) and isinstance(child, Child) and child.place:
             self.most_panes = max(self.most_panes, child.slots.panes)
         for fault, left in self._steps:
             victim, when, step = fault.targets

@@ -26,6 +26,7 @@ from holdfast.protocol.verification import (
     Verifier,
     basis_of,
     combine,
+    is_stale,
     next_steps,
 )
 from holdfast.sim.verified.job import Fault, FaultKind, Job, result_of, rows_of
@@ -52,6 +53,8 @@ class _Replica:
     incarnation: int = 0
     is_up: bool = True
     computed: dict[str, Computed] = field(default_factory=dict)
+    step: Compute | None = None
+    """What it computes."""
     begun: dict[str, int] = field(default_factory=dict)
     """How often it has computed each stage."""
 
@@ -74,6 +77,8 @@ class JobWorld:
         self.calls: list[list[tuple[str, tuple[Any, ...]]]] = [[] for _ in self.verifiers]
         """What each verifier was told: its journal."""
         self.refused = 0
+        self.dropped = 0
+        """Steps that were not computed to their end."""
         self._storage: dict[str, bytes] = {}
         self._hollow: set[str] = set()
         self._queue: list[tuple[float, int, Callable[[], None]]] = []
@@ -223,13 +228,30 @@ class JobWorld:
             self._at(takes * self.random.random(), lambda: self._crash(replica, is_back))
             return True
 
+        begun = replica.step = step
+
         def finish() -> None:
-            if replica.incarnation == incarnation and replica.is_up:
+            if replica.incarnation == incarnation and replica.is_up and replica.step is begun:
+                replica.step = None
                 self._finish(replica, step, basis_of(data), faults)
                 self._poll(replica, incarnation, 0.1)
 
         self._at(takes, finish)
+        self._watch(replica, incarnation, step)
         return True
+
+    def _watch(self, replica: _Replica, incarnation: int, step: Compute) -> None:
+        """Look now and then whether what it computes need not be computed any more."""
+        if replica.incarnation != incarnation or not replica.is_up or replica.step is not step:
+            return
+        standing = self._consult(replica.number)
+        plan, mode = self.job.plan, self.job.rules.mode
+        if is_stale(plan, mode, replica.number, standing, replica.computed, step):
+            self.dropped += 1
+            replica.step = None
+            self._poll(replica, incarnation, 0.1)
+        else:
+            self._at(self.random.uniform(0, 2), lambda: self._watch(replica, incarnation, step))
 
     def _read(self, replica: _Replica, step: Compute) -> dict[str, list[bytes]] | None:
         """What is read of each parent: every copy is hashed; None if no good one is left."""

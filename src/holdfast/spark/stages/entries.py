@@ -6,12 +6,14 @@ rows to the steps, and the order itself to every shard of the stage's state.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
+from holdfast.protocol.gates.order import Stretch
 from holdfast.wire.chunks import Chunk
 
-__all__ = ["Entry", "Order", "Piece"]
+__all__ = ["Entry", "Order", "Piece", "work_on"]
 
 
 class Order(IntEnum):
@@ -56,3 +58,17 @@ class Entry:
     pieces: tuple[Piece, ...] = ()
     """By bucket, then by input."""
     state: bytes = b""
+
+
+def work_on(
+    stretch: Stretch, inputs: Mapping[str, int], size: int, *, tentative: bool = False
+) -> Entry:
+    """What is asked of the query for a stretch. `inputs`: the number of the input that each of its
+    streams is of. `size`: of a bucket."""
+    pieces = [
+        Piece(number, row.stime // size, row.value)
+        for stream, number in inputs.items()
+        for row in stretch.rows[stream]
+    ]
+    pieces.sort(key=lambda piece: (piece.bucket, piece.input))
+    return Entry(0, Order.WORK, stretch.start, stretch.end, tentative, tuple(pieces))

@@ -13,13 +13,21 @@ from typing import Final, Self
 
 import pyarrow as pa
 
-from holdfast.errors import HoldfastError, StoreCorruptError
+from holdfast.errors import HoldfastError, InvalidArgumentError, StoreCorruptError
 from holdfast.spark.stages.entries import Piece
+from holdfast.spark.stages.journal import Journal
 from holdfast.wire.chunks import digest_of
 from holdfast.wire.client import LogClient
 from holdfast.wire.security import Security
 
-__all__ = ["PieceReader", "Wanted", "divided", "journal_ticket", "read_journal_ticket"]
+__all__ = [
+    "PieceReader",
+    "Wanted",
+    "divided",
+    "journal_ticket",
+    "read_journal_ticket",
+    "read_piece",
+]
 
 FEW_ROWS: Final = 2**15
 """So many are not worth another task."""
@@ -37,6 +45,18 @@ def read_journal_ticket(ticket: bytes) -> tuple[int, int] | None:
         case [b"journal", entry, piece] if entry.isdigit() and piece.isdigit():
             return int(entry[:18]), int(piece[:18])
     return None
+
+
+def read_piece(journal: Journal, ticket: bytes) -> pa.Table | None:
+    """The rows that a ticket asks for, None if it is no ticket for a journal."""
+    wanted = read_journal_ticket(ticket)
+    if wanted is None:
+        return None
+    entry, piece = wanted
+    pieces = journal.read(entry).pieces
+    if piece >= len(pieces):
+        raise InvalidArgumentError(f"ticket: entry {entry} has {len(pieces)} pieces")
+    return pieces[piece].chunk.table()
 
 
 @dataclass(frozen=True)

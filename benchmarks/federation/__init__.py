@@ -1,0 +1,1 @@
+"""The parts of `make bench PART=federation`."""

@@ -1,0 +1,45 @@
+"""How large the part is: in full, or so small that a test can run it."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Final
+
+__all__ = ["FULL", "SMOKE", "Scale", "chosen_scale"]
+
+
+@dataclass(frozen=True)
+class Scale:
+    size: int = 995
+    """Participants, as many as in the document."""
+    many: tuple[int, ...] = (5, 10)
+    """Contracts at least, beside the 2 for which the document has most to say."""
+    fixed_seeds: int = 10
+    range_seeds: int = 5
+    mixed_seeds: int = 1
+    varying_size: int = 330
+    phases: tuple[tuple[float, float], ...] = ((250, 50), (300, 10), (200, 1))
+    """Seconds of each phase, and the mean seconds between tasks that come and that go."""
+    percents: tuple[int, ...] = (50, 75, 125, 150)
+    """Loads that vary, in per cent of capacity."""
+    sizes: tuple[int, ...] = (1_000, 10_000, 100_000)
+
+
+FULL: Final = Scale()
+SMOKE: Final = Scale(
+    size=30,
+    many=(),
+    fixed_seeds=1,
+    range_seeds=1,
+    mixed_seeds=1,
+    varying_size=20,
+    phases=((5, 1),),
+    percents=(50,),
+    sizes=(100, 200),
+)
+
+
+def chosen_scale() -> Scale:
+    """`HOLDFAST_BENCH=smoke` asks for the small one."""
+    return SMOKE if os.environ.get("HOLDFAST_BENCH") == "smoke" else FULL

@@ -1,0 +1,34 @@
+"""`holdfast verify` with replicas that may lie: `python -m benchmarks.verified.submit PARTS FILE
+FOLDER MODE`, where PARTS say who does what wrong."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Final
+
+from msgspec.structs import replace
+
+from harness.verified.billing import small_config, verify_billing
+from harness.verified.holds import Parts
+from holdfast.protocol.verification import Mode
+
+WAIT: Final = 600.0
+"""Seconds: on this machine all are slow, and nobody hangs."""
+
+
+def main(arguments: list[str]) -> None:
+    parts, file, folder = map(Path, arguments[:3])
+    given = Parts.read(parts)
+    # Without faults all come to their end, as copies do; else some never would.
+    linger = 0.0 if given.lies else 60.0
+    config = replace(
+        small_config(folder, mode=Mode(arguments[3]), linger=linger), patience=WAIT, limit=WAIT
+    )
+    account = verify_billing(file, config, folder, given.lies, given.holds, dict(os.environ))
+    assert account.is_verified, account.text()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,95 @@
+"""A small topology on real Spark, run as `holdfast run --console 0 --demo` does, and what a person
+does on its page."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event, Thread
+
+from playwright.sync_api import Locator, Page
+from rich.console import Console
+
+from harness.ports import free_port
+from harness.processes import wait_until
+from holdfast.console.command import Wish, run_with_console
+
+__all__ = ["order", "party", "running"]
+
+FLEET = """
+name = "fleet"
+bucket = "1s"
+
+[streams.north]
+source = "sensors"
+rows_per_second = 20
+sensors = 2
+seed = 1
+address = "127.0.0.1:{0}"
+
+[streams.south]
+source = "sensors"
+rows_per_second = 20
+sensors = 2
+seed = 2
+address = "127.0.0.1:{1}"
+
+[stages.sums]
+inputs = ["north", "south"]
+replicas = ["127.0.0.1:{2}", "127.0.0.1:{3}"]
+max_delay = "3s"
+shards = 1
+steps = [
+  {{ select = ["sensor", "CAST(value * 1000 AS BIGINT) AS value"] }},
+  {{ window = {{ keys = ["sensor"], size = "4s", slide = "1s", aggregates = [
+    "count() AS n", "sum(value) AS total"] }} }},
+]
+
+[sinks.archive]
+stream = "sums"
+sink = "parquet"
+path = "archive"
+"""
+
+
+@contextmanager
+def running(folder: Path) -> Iterator[tuple[Path, str, str]]:
+    """The file, the address of the page and the token."""
+    file = folder / "fleet.toml"
+    file.write_text(FLEET.format(*(free_port() for _ in range(4))))
+    said, ending = io.StringIO(), Event()
+    run = Thread(
+        target=run_with_console,
+        args=(file, Console(file=said, width=200), Wish(port=0)),
+        kwargs={
+            "demo": True,
+            "only": [],
+            "options": ["--master", "local[1]"],
+            "metrics": None,
+            "ending": ending,
+        },
+    )
+    run.start()
+    try:
+        wait_until(lambda: "#token=" in said.getvalue(), 60, said.getvalue)
+        found = re.search(r"console: (\S+)#token=(\S+)", said.getvalue())
+        assert found is not None
+        yield file, found[1], found[2]
+    finally:
+        ending.set()
+        run.join()
+
+
+def party(page: Page, name: str) -> Locator:
+    """In the drawing."""
+    return page.locator(f'#graph [data-party="{name}"]')
+
+
+def order(page: Page, name: str, button: str) -> None:
+    """Open a party and press one of its buttons."""
+    party(page, name).click()
+    page.get_by_role("button", name=button, exact=True).click()
+    page.keyboard.press("Escape")

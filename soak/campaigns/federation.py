@@ -1,0 +1,37 @@
+"""Participants that move load by contracts, in the simulator: faults, and deaths at every step."""
+
+from __future__ import annotations
+
+from holdfast.sim.federation import (
+    Scenario,
+    draw_federation,
+    draw_steady,
+    step_crashes,
+    try_federation,
+)
+
+DESCRIPTION = "load that moves between participants, with crashes, cuts and a bad network"
+SCENARIOS = 20
+
+
+def run(seed: int) -> str:
+    """The scenarios of one seed; raises on the first that is not right."""
+    moves = deaths = 0
+    for number in range(SCENARIOS):
+        drawn = SCENARIOS * seed + number
+        for scenario in (draw_federation(drawn), draw_steady(drawn)):
+            trial = _check(scenario)
+            moves += trial[0]
+            deaths += trial[1]
+    back = (None, 100_000, 1_000_000, 5_000_000)[seed % 4]
+    steps = list(step_crashes(back, chain=seed % 2 == 1, ranges=seed % 3 == 0))
+    for scenario in steps[seed % 7 :: 7]:
+        _check(scenario)
+    return f"{moves} moves, {deaths} deaths, and {len(steps[seed % 7 :: 7])} at a step of a move"
+
+
+def _check(scenario: Scenario) -> tuple[int, int]:
+    trial = try_federation(scenario)
+    if trial.problems:
+        raise AssertionError(f"seed {scenario.seed}: {trial.problems[0]}\n{scenario}")
+    return trial.world.moves, trial.world.deaths

@@ -1,0 +1,129 @@
+"""What `holdfast console FILE` does, and what `holdfast run FILE --console PORT` does beside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event
+
+from rich.console import Console as Screen
+
+from holdfast.console.breaking import Breaker
+from holdfast.console.collector import Collector, Kept
+from holdfast.console.edges import edge_panels
+from holdfast.console.serving import ConsoleServer, console_security
+from holdfast.parties.board import run_topology
+from holdfast.parties.supervisor import Supervisor
+from holdfast.topology import Topology
+
+__all__ = ["Wish", "run_with_console", "serve_beside", "show_console"]
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """Where the page is to be, and what it shows from the start."""
+
+    port: int
+    host: str = "127.0.0.1"
+    names: tuple[str, ...] = ()
+    token_file: Path | None = None
+    watch: Sequence[str] | None = None
+
+
+def show_console(
+    file: Path,
+    screen: Screen,
+    wish: Wish,
+    *,
+    routes: Mapping[str, str] | None = None,
+    ending: Event | None = None,
+) -> None:
+    """Until Ctrl-C, or until `ending` is set."""
+    topology = Topology.read(file)
+    ending = ending or Event()
+    collector = Collector(topology, routes=routes, watch=wish.watch, panels=edge_panels(topology))
+    with collector, _serve(collector, wish) as server:
+        _say(screen, server)
+        try:
+            ending.wait()
+        except KeyboardInterrupt:
+            screen.print("ended", style="dim")
+
+
+def run_with_console(
+    file: Path,
+    screen: Screen,
+    wish: Wish,
+    *,
+    demo: bool,
+    only: Sequence[str],
+    options: Sequence[str],
+    metrics: int | None,
+    ending: Event,
+) -> None:
+    """What `holdfast run` does, with the page beside it. `demo`: links go through proxies, and
+    whoever has the token may break things."""
+    with ExitStack() as stack:
+        breaker = stack.enter_context(Breaker(Topology.read(file))) if demo else None
+        run_topology(
+            file,
+            screen,
+            only=only,
+            options=options,
+            metrics=metrics,
+            ending=ending,
+            routes=None if breaker is None else breaker.routes,
+            beside=lambda supervisor: serve_beside(supervisor, screen, wish, breaker),
+        )
+
+
+@contextmanager
+def serve_beside(
+    supervisor: Supervisor, screen: Screen, wish: Wish, breaker: Breaker | None = None
+) -> Iterator[ConsoleServer]:
+    """Serve the page of parties that are kept going here. `breaker`: through which their links go,
+    if they may be broken from the page."""
+    topology = supervisor.topology
+    if breaker is not None:
+        breaker.keepers = supervisor.keepers
+
+    def kept() -> dict[str, Kept]:
+        return {
+            name: Kept(
+                keeper.process is not None,
+                keeper.starts,
+                keeper.code,
+                breaker is not None and breaker.is_frozen(name),
+                () if breaker is None else breaker.cuts_of(name),
+            )
+            for name, keeper in supervisor.keepers.items()
+        }
+
+    collector = Collector(topology, watch=wish.watch, panels=edge_panels(topology), kept=kept)
+    with collector, _serve(collector, wish, breaker) as server:
+        _say(screen, server, may_break=breaker is not None)
+        try:
+            yield server
+        finally:
+            if breaker is not None:
+                breaker.thaw_all()
+
+
+def _serve(collector: Collector, wish: Wish, breaker: Breaker | None = None) -> ConsoleServer:
+    return ConsoleServer(
+        collector,
+        console_security(collector.topology, wish.token_file),
+        host=wish.host,
+        port=wish.port,
+        names=wish.names,
+        breaker=breaker,
+    )
+
+
+def _say(screen: Screen, server: ConsoleServer, *, may_break: bool = False) -> None:
+    """The token is for those who need it: to break things, or to read from elsewhere."""
+    needs_token = may_break or server.url.startswith("https")
+    url = server.url_with_token if needs_token else server.url
+    screen.print(f"console: {url}", soft_wrap=True, highlight=False, markup=False)

@@ -1,0 +1,95 @@
+"""Edge groups on the page: what the nodes of an edge file say of themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from holdfast.console.panels import Cell, Panel, Table
+from holdfast.edge.client import Client
+from holdfast.edge.errors import SilentError
+from holdfast.edge.layout import Layout
+from holdfast.topology import Edge, Topology
+
+__all__ = ["edge_panels", "edge_table"]
+
+ANSWER: Final = 0.3
+"""Seconds for a node to say how it is."""
+COLUMNS: Final = (
+    "node",
+    "state",
+    "suspected most (phi)",
+    "owns",
+    "take-overs",
+    "given back",
+    "events",
+    "re-streamed",
+    "lost",
+)
+
+
+def edge_panels(topology: Topology) -> list[Panel]:
+    """A panel for each stream that comes from an edge."""
+    return [
+        _panel(name, Layout.read(topology.path(stream.source.path)))
+        for name, stream in topology.streams.items()
+        if isinstance(stream.source, Edge)
+    ]
+
+
+def _panel(stream: str, layout: Layout) -> Panel:
+    asked: list[Client] = []
+
+    def ask() -> Table:
+        # Made by the thread that uses it.
+        if not asked:
+            asked.append(Client(layout))
+        return edge_table(layout, _ask_all(asked[0], layout))
+
+    def close() -> None:
+        for client in asked:
+            client.close()
+
+    return Panel(f"edge-{stream}", f"Edge of {stream}", ask, close)
+
+
+def _ask_all(client: Client, layout: Layout) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name in (*layout.children, *layout.intermediates):
+        try:
+            found[name] = client.ask(name, "status", patience=ANSWER)
+        except SilentError:
+            found[name] = None
+    return found
+
+
+def edge_table(layout: Layout, statuses: Mapping[str, Any]) -> Table:
+    """Who owns what, how much each is suspected and by whom, what was taken over."""
+    rows = [
+        [name, *_cells(name, statuses.get(name), statuses)]
+        for name in (*layout.children, *layout.intermediates)
+    ]
+    return Table(COLUMNS, rows, f"a phi of {layout.threshold:g} is taken for a failure")
+
+
+def _cells(name: str, said: Any, statuses: Mapping[str, Any]) -> list[Cell]:
+    phi = _most_suspected(name, statuses)
+    if not isinstance(said, dict):
+        return ["silent", phi, "", "", "", "", "", ""]
+    owned = ", ".join(f"p{each}" for each in said.get("owned", []))
+    counts = [said.get(each, "") for each in ("takeovers", "reinstatements")]
+    events = [said.get(each, "") for each in ("events", "replayed", "lost")]
+    state = "alive" if said.get("ready") else "waits for its group"
+    return [state, phi, owned, *counts, *events]
+
+
+def _most_suspected(name: str, statuses: Mapping[str, Any]) -> str:
+    said: Iterable[tuple[float, str]] = [
+        (float(each["phi"][name]), peer)
+        for peer, each in statuses.items()
+        if isinstance(each, dict) and name in each.get("phi", {})
+    ]
+    if not said:
+        return ""
+    phi, peer = max(said)
+    return f"{'over 99' if phi > 99 else f'{phi:.1f}'} by {peer}"

@@ -1,0 +1,103 @@
+"""How all parties were during the last hour: second by second, in a bounded amount of memory.
+
+Facts change rarely and are kept when they do. Numbers are kept once a second in one table of fixed
+size. Nothing here looks at a clock: times, in seconds since 1970, are given.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Mapping, Sequence
+from threading import Lock
+from typing import Any, Final
+
+import numpy as np
+
+from holdfast.console.statuses import FIGURES, Condition, severity_of
+
+__all__ = ["HOUR", "History"]
+
+HOUR: Final = 3600
+CHANGES: Final = 2000
+"""Of one party in the hour; one that changes more often loses its oldest."""
+STALE: Final = 5
+"""Seconds for which the last numbers stand in for those of a second that has none."""
+
+
+class History:
+    """Written by the collector, read by requests."""
+
+    def __init__(self, parties: Sequence[str], seconds: int = HOUR) -> None:
+        self._parties = list(parties)
+        self._seconds = seconds
+        self._changes: dict[str, deque[tuple[float, Mapping[str, Any]]]] = {
+            name: deque(maxlen=CHANGES) for name in parties
+        }
+        self._stamps = np.zeros(seconds, dtype=np.int64)
+        self._worst = np.zeros(seconds, dtype=np.uint8)
+        self._figures = np.full((seconds, len(self._parties), len(FIGURES)), np.nan)
+        self._first: float | None = None
+        self._lock = Lock()
+
+    def change(self, at: float, party: str, facts: Mapping[str, Any]) -> None:
+        """A party is in another condition from now on."""
+        with self._lock:
+            self._first = at if self._first is None else self._first
+            changes = self._changes[party]
+            changes.append((at, facts))
+            # The last one before the hour says how it was when the hour began.
+            while len(changes) > 1 and changes[1][0] < at - self._seconds:
+                changes.popleft()
+
+    def tick(self, at: float, conditions: Mapping[str, Condition]) -> None:
+        """Keep the numbers of this second."""
+        second = int(at)
+        slot = second % self._seconds
+        with self._lock:
+            self._stamps[slot] = second
+            self._worst[slot] = max(map(severity_of, conditions.values()), default=0)
+            for row, name in enumerate(self._parties):
+                condition = conditions.get(name)
+                self._figures[slot, row] = math.nan if condition is None else condition.figures
+
+    def begins(self, now: float) -> float:
+        """From when on anything is known."""
+        first = now if self._first is None else self._first
+        return max(first, now - self._seconds)
+
+    def at(self, at: float) -> dict[str, Condition]:
+        """How all parties of which anything is known were at a time."""
+        with self._lock:
+            figures = self._figures_at(int(at))
+            found = {}
+            for row, name in enumerate(self._parties):
+                changes = self._changes[name]
+                place = bisect_right(changes, at, key=lambda change: change[0])
+                if place:
+                    numbers = (math.nan,) * len(FIGURES) if figures is None else figures[row]
+                    found[name] = Condition(changes[place - 1][1], tuple(map(float, numbers)))
+            return found
+
+    def _figures_at(self, second: int) -> Any:
+        for near in range(second, second - STALE, -1):
+            slot = near % self._seconds
+            if self._stamps[slot] == near:
+                return self._figures[slot]
+        return None
+
+    def overview(self, start: float, end: float, cells: int) -> list[int]:
+        """The hour at a glance: for each of so many equal pieces the worst that any party was."""
+        with self._lock:
+            inside = (self._stamps >= int(start)) & (self._stamps <= int(end))
+            stamps, worst = self._stamps[inside], self._worst[inside]
+        span = max(end - start, 1e-9)
+        places = np.clip(((stamps - start) / span * cells).astype(np.int64), 0, cells - 1)
+        found = np.zeros(cells, dtype=np.uint8)
+        np.maximum.at(found, places, worst)
+        # A piece shorter than a second may have none of its own.
+        for place in range(1, cells):
+            if found[place] == 0 and span / cells < STALE:
+                found[place] = found[place - 1]
+        return [int(each) for each in found]

@@ -1,0 +1,103 @@
+"""The commands `holdfast contracts ...`: imported only when one of them is run."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from holdfast.errors import InvalidArgumentError
+
+__all__ = ["contracts"]
+
+contracts = typer.Typer(
+    name="contracts",
+    help="Contracts by which independent participants hand load to each other.",
+    no_args_is_help=True,
+)
+
+File = Annotated[Path, typer.Argument(help="A participant, as TOML.")]
+
+
+@contracts.command()
+def key(path: Annotated[Path, typer.Argument(help="A new file for the secret key.")]) -> None:
+    """Make a key, and print its public half for the files of partners."""
+    from holdfast.verify.signing import Signer
+
+    signer = Signer.make()
+    try:
+        opened = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except OSError as error:
+        raise InvalidArgumentError(f"{path}: {error.strerror}; name a new file") from error
+    with os.fdopen(opened, "w") as file:
+        file.write(signer.secret.hex() + "\n")
+    print(signer.public.hex())
+
+
+@contracts.command()
+def show(file: File) -> None:
+    """Read the file of a participant, tell all that is wrong with it, and show its contracts."""
+    from holdfast.federation.screen import show_contracts
+    from holdfast.federation.settings import Participant
+
+    show_contracts(Participant.read(file), Console())
+
+
+@contracts.command()
+def advise(
+    file: File,
+    history: Annotated[
+        Path, typer.Option(help="Loads that were measured, a share of the cpu on each line.")
+    ],
+    most: Annotated[int, typer.Option(help="How many contracts to think of.", min=1, max=100)] = 10,
+    hops: Annotated[
+        int, typer.Option(help="Contracts between the farthest two of the federation.", min=1)
+    ] = 1,
+    upkeep: Annotated[
+        float, typer.Option(help="What a contract costs, in overload that it must avoid.", min=0)
+    ] = 0.0,
+) -> None:
+    """Say how many contracts to ask for, and at what prices."""
+    from holdfast.federation.screen import make_advice, read_history, show_advice
+    from holdfast.federation.settings import Participant
+
+    loads = read_history(history)
+    advice = make_advice(Participant.read(file), loads, most=most, hops=hops, upkeep=upkeep)
+    show_advice(advice, Console())
+
+
+@contracts.command()
+def ledger(
+    file: File,
+    theirs: Annotated[
+        Path | None, typer.Option(help="A partner's ledger: see whether both say the same.")
+    ] = None,
+    partner: Annotated[
+        str | None, typer.Option(help="With --output: only what is between you and this one.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="Write it into this file, to be given to the partner.")
+    ] = None,
+) -> None:
+    """Show who owes whom how much, and compare it with what a partner says."""
+    from holdfast.federation.accounts import (
+        LEDGER,
+        compare,
+        read_ledger,
+        show_ledger,
+        write_ledger,
+    )
+    from holdfast.federation.settings import Participant
+
+    if (partner is None) != (output is None):
+        raise InvalidArgumentError("--partner and --output go together; give both or neither")
+    participant = Participant.read(file)
+    mine = read_ledger(participant.path(participant.folder) / LEDGER)
+    show_ledger(mine, Console())
+    if output is not None:
+        write_ledger(output.absolute(), mine, partner)
+    if theirs is not None and not compare(mine, read_ledger(theirs), Console()):
+        raise typer.Exit(1)

@@ -1,0 +1,334 @@
+"""A load manager as a process: it keeps a journal, talks to partners over Flight, runs tasks.
+
+One thread runs the state machine. Another for each partner carries what is said there, so that one
+who does not answer keeps nobody waiting. Killed and started again with the same folder, it goes on
+where it was.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from queue import Empty, Full, Queue
+from threading import Event as Flag
+from threading import Thread
+from typing import Any, Self
+
+import pyarrow as pa
+
+from holdfast.errors import HoldfastError, InvalidArgumentError, StoreUnavailableError
+from holdfast.federation.accounts import LEDGER, write_ledger
+from holdfast.federation.envelopes import MAX_ENVELOPE, Letter, open_letter, seal, terms_of
+from holdfast.federation.records import open_journal, pack, unpack
+from holdfast.federation.settings import Participant
+from holdfast.federation.tasks import Event, Tasks
+from holdfast.protocol.contracts import (
+    Command,
+    Fence,
+    Halt,
+    Ledger,
+    Load,
+    LoanId,
+    Manager,
+    Message,
+    Persist,
+    Prepare,
+    Resume,
+    Send,
+    Smoothed,
+    Start,
+    Stop,
+    Task,
+)
+from holdfast.protocol.messages import Message as LinkMessage
+from holdfast.verify.signing import KEY_SIZE, Signer
+from holdfast.wire import LogClient, LogServer, Outbox, Security, WireError
+
+__all__ = ["LoadManager", "read_signer"]
+
+MEASURE = 1.0
+"""Seconds between two looks at what tasks take."""
+TIMEOUT = 5.0
+WAITING = 1_000
+"""Messages to a partner that wait; what is more is lost, and said again if it matters."""
+
+logger = logging.getLogger("holdfast")
+
+
+def read_signer(path: Path) -> Signer:
+    """The secret key of a file, which nobody else may read."""
+    try:
+        is_open = path.stat().st_mode & 0o077
+        text = path.read_bytes()
+    except OSError as error:
+        raise InvalidArgumentError(
+            f"{path}: {error.strerror}; make one with `holdfast contracts key {path}`"
+        ) from error
+    if is_open:
+        raise InvalidArgumentError(f"{path}: others may read it; run chmod 600 on it")
+    try:
+        secret = bytes.fromhex(text.decode("ascii").strip())
+    except ValueError:
+        secret = b""
+    if len(secret) != KEY_SIZE:
+        raise InvalidArgumentError(f"{path}: is no key; make one with `holdfast contracts key`")
+    return Signer(secret)
+
+
+class LoadManager:
+    """Runs until it is closed. A context manager."""
+
+    def __init__(
+        self, participant: Participant, tasks: Tasks, *, security: Security | None = None
+    ) -> None:
+        self.participant = participant
+        self._tasks = tasks
+        self._signer = read_signer(participant.path(participant.key))
+        self._security = security
+        self._keys = {
+            name: bytes.fromhex(each.public) for name, each in participant.partners.items()
+        }
+        self.counts: Counter[str] = Counter()
+        self.failure: str | None = None
+        self._events: Queue[Event | None] = Queue()
+        self._closing = Flag()
+        self._last = 0
+        self._smoothed: dict[str, Smoothed] = {}
+        self._has_news = True
+        self._folder = participant.path(participant.folder)
+        self._journal = open_journal(self._folder / "contracts")
+        try:
+            self._manager = self._make_manager()
+            self._server = LogServer(
+                participant.address, security, _Service(self), max_message=MAX_ENVELOPE
+            )
+        except BaseException:
+            self._journal.close()
+            raise
+        self._posts = {name: Queue[bytes](WAITING) for name in participant.partners}
+        self._threads = [
+            Thread(target=self._run, name=f"holdfast {participant.name}", daemon=True),
+            *(
+                Thread(target=self._carry, args=(name,), name=f"holdfast to {name}", daemon=True)
+                for name in participant.partners
+            ),
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def _make_manager(self) -> Manager:
+        participant = self.participant
+        records = unpack(self._journal.found)
+        return Manager(
+            participant.name,
+            participant.cost,
+            participant.contracts(),
+            participant.rules(),
+            journal=records,
+            now=self._now(),
+        )
+
+    def close(self) -> None:
+        self._closing.set()
+        self._events.put(None)
+        self._server.close()
+        for thread in self._threads:
+            thread.join()
+        self._tasks.close()
+        self._journal.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # Called by any thread.
+
+    def tell(self, event: Event) -> None:
+        """Let the manager know of something."""
+        self._events.put(event)
+
+    def deliver(self, data: bytes) -> None:
+        """A letter of a partner; WireError if it is none."""
+        letter = open_letter(data, self.participant.name, self._keys)
+        if letter.terms != self._terms(letter.sender):
+            self.counts["other terms"] += 1
+            raise WireError(
+                f"contract: {letter.sender} has other terms in its file than "
+                f"{self.participant.name}; compare them"
+            )
+        self.counts["received"] += 1
+        self.tell(lambda manager, now: manager.receive(letter.sender, letter.message, now))
+
+    def status(self) -> dict[str, Any]:
+        """For its operator; partners are not told."""
+        # Copies, for the thread of the manager goes on writing.
+        holdings = list(self._manager.books.holdings.values())
+        ledger = Ledger(self.participant.name, list(self._manager.books.ledger))
+        loans = [each.loan for each in holdings if each.loan is not None]
+        return {
+            "participant": self.participant.name,
+            "failure": self.failure,
+            "runs": sorted(each.task.id for each in holdings if each.is_here),
+            "lent": {loan.id.task: loan.partner for loan in loans},
+            "balances": {name: ledger.balance(name) for name in ledger.partners},
+            "failed": sorted(self._manager.failed),
+            "counts": dict(self.counts),
+        }
+
+    # The thread of the manager.
+
+    def _run(self) -> None:
+        try:
+            self._begin()
+            measured = 0.0
+            while not self._closing.is_set():
+                event = self._next_event()
+                now = self._now()
+                if event is not None:
+                    self._obey(event(self._manager, now))
+                if time.monotonic() - measured >= MEASURE:
+                    measured = time.monotonic()
+                    self._measure(now)
+                due = self._manager.due
+                if due is not None and due <= now:
+                    self._obey(self._manager.wake(now))
+                if self._has_news:
+                    self._has_news = False
+                    write_ledger(self._folder / LEDGER, self._manager.books.ledger)
+        except Exception as error:
+            logger.exception("%s: its load manager has failed", self.participant.name)
+            self.failure = f"{type(error).__name__}: {error}"
+
+    def _begin(self) -> None:
+        if self._journal.found:
+            self._obey(self._manager.recover(self._now()))
+        for name, work in self.participant.tasks.items():
+            known = LoanId(self.participant.name, 0, name) in self._manager.books.holdings
+            if work.own and not known:
+                self._obey(self._manager.own(Task(name, Load(work.load), work.kind)))
+
+    def _next_event(self) -> Event | None:
+        due = self._manager.due
+        pause = MEASURE if due is None else max(0.0, (due - self._now()) / 1e6)
+        try:
+            return self._events.get(timeout=min(pause, MEASURE) + 1e-3)
+        except Empty:
+            return None
+
+    def _now(self) -> int:
+        """By the clock of the wall, for loans outlive the process; it never goes back."""
+        self._last = max(self._last, time.time_ns() // 1000)
+        return self._last
+
+    def _measure(self, now: int) -> None:
+        loads = {}
+        for name, load in self._tasks.loads().items():
+            smoothed = self._smoothed.setdefault(name, Smoothed(int(self.participant.window)))
+            loads[name] = _rounded(smoothed.measure(load, now))
+        self._obey(self._manager.measure(loads))
+
+    def _obey(self, commands: list[Command]) -> None:
+        """In order: what is to be persisted is safe before anything after it is done."""
+        for command in commands:
+            match command:
+                case Persist(record):
+                    self._write(record)
+                    self._has_news = True
+                case Send(to, message):
+                    self._post(to, message)
+                case Prepare(task, epoch, source):
+                    self._tasks.prepare(task, epoch, source, self.tell)
+                case Start(task, epoch, bucket):
+                    self._tasks.start(task, epoch, bucket, self.tell)
+                case Halt(task, epoch):
+                    self._tasks.halt(task, epoch, self.tell)
+                case Resume(task, epoch):
+                    self._tasks.resume(task, epoch)
+                case Stop(task, epoch):
+                    self._tasks.stop(task, epoch)
+                case Fence(task, epoch):
+                    self._tasks.fence(task, epoch, self.tell)
+
+    def _write(self, record: Any) -> None:
+        while not self._closing.is_set():
+            try:
+                self._journal.append([pack(record)])
+                return
+            except StoreUnavailableError as error:
+                # Nothing that binds may be said before it is written.
+                logger.error("%s", error)
+                self._closing.wait(1.0)
+
+    # Partners.
+
+    def _terms(self, partner: str) -> bytes:
+        return terms_of(
+            each for each in self._manager.contracts if partner in (each.buyer, each.seller)
+        )
+
+    def _post(self, to: str, message: Message) -> None:
+        letter = Letter(self.participant.name, to, self._terms(to), message)
+        self.counts["sent"] += 1
+        try:
+            self._posts[to].put_nowait(seal(self._signer, letter))
+        except (Full, KeyError):
+            self.counts["lost"] += 1
+
+    def _carry(self, partner: str) -> None:
+        address = self.participant.partners[partner].address
+        while not self._closing.is_set():
+            try:
+                data = self._posts[partner].get(timeout=0.2)
+            except Empty:
+                continue
+            try:
+                with LogClient(address, self._security, timeout=TIMEOUT) as client:
+                    client.act("tell", data)
+                    while not self._closing.is_set():
+                        client.act("tell", self._posts[partner].get(timeout=2.0))
+            except Empty:
+                continue
+            except HoldfastError as error:
+                self.counts["unsent"] += 1
+                logger.debug("%s: %s", partner, error)
+
+
+def _rounded(load: Load) -> Load:
+    """To a thousandth: what trembles less is no news, and not written down."""
+    return Load(round(load.cpu, 3), round(load.bandwidth, 3))
+
+
+class _Service:
+    """What Flight's calls come to: a load manager has no links and no rows."""
+
+    def __init__(self, manager: LoadManager) -> None:
+        self._manager = manager
+
+    def act(self, name: str, body: bytes) -> bytes:
+        if name == "tell":
+            self._manager.deliver(body)
+            return b""
+        raise InvalidArgumentError("action: a load manager knows tell; call that")
+
+    def opened(self, party: str, outbox: Outbox) -> None:
+        outbox.close()
+
+    def received(self, party: str, message: LinkMessage) -> None:
+        raise InvalidArgumentError("link: a load manager takes none; call its actions")
+
+    def closed(self, party: str, outbox: Outbox) -> None:
+        pass
+
+    def read(self, ticket: bytes) -> pa.Table | pa.RecordBatchReader:
+        raise InvalidArgumentError("ticket: a load manager has no rows")
+
+    def push(self, stream: str, batch: pa.RecordBatch) -> bytes:
+        raise InvalidArgumentError("push: a load manager takes no rows")
+
+    def streams(self) -> Mapping[str, pa.Schema]:
+        return {}

@@ -1,0 +1,195 @@
+"""Stages of a running topology as tasks: each is a replica of its own at whoever runs it.
+
+The topology names a replica of a stage for each participant that may run it; only those run that
+load managers let run. A move starts the partner's replica, which takes its state from the one that
+runs and catches up as any replica does after a failure; when it has, it stays and the other ends.
+While both run they compute the same buckets alike, and gates downstream take each of them once,
+from whichever they read: that is the fence too.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event as Flag
+from threading import Lock, Thread
+from typing import Any
+
+from holdfast.errors import HoldfastError, InvalidArgumentError
+from holdfast.federation.settings import Participant
+from holdfast.federation.tasks import Tell
+from holdfast.parties.places import security_of
+from holdfast.parties.supervisor import Keeper
+from holdfast.protocol.contracts import Epoch, Load
+from holdfast.topology import Topology
+from holdfast.wire.client import act
+
+__all__ = ["StageTasks"]
+
+LOOK = 0.5
+"""Seconds between two looks at the replicas."""
+ANSWER = 2.0
+PATIENCE = 20.0
+BEHIND = 4
+"""Buckets that a replica may be behind the clock when it takes over."""
+
+logger = logging.getLogger("holdfast")
+
+
+@dataclass(slots=True)
+class _Stage:
+    """The replica of one task here, and what it is wanted for."""
+
+    keeper: Keeper
+    span: int
+    is_wanted: bool = False
+    preparing: tuple[Epoch, Tell] | None = None
+    load: Load | None = None
+    bytes: tuple[float, float] = (0.0, 0.0)
+    """When they were last counted, and how many."""
+
+
+class StageTasks:
+    """Replicas as processes, started and ended as a load manager says."""
+
+    def __init__(self, participant: Participant, *, master: str = "local[2]") -> None:
+        if participant.topology is None:
+            raise InvalidArgumentError("topology: is missing; say whose stages are the tasks")
+        file = participant.path(participant.topology)
+        topology = Topology.read(file)
+        self._rate = participant.bytes_per_second
+        self._security = security_of(topology)
+        self._stages = {
+            name: _make_stage(topology, file, work.replica, participant, master)
+            for name, work in participant.tasks.items()
+        }
+        self._lock = Lock()
+        self._closing = Flag()
+        self._thread = Thread(target=self._watch, name="holdfast stages", daemon=True)
+        self._thread.start()
+
+    # What the load manager says.
+
+    def prepare(self, task: str, epoch: Epoch, source: str, tell: Tell) -> None:
+        stage = self._stages.get(task)
+        if stage is None:
+            tell(lambda manager, now: manager.unable(task, epoch))
+            return
+        with self._lock:
+            stage.is_wanted = True
+            stage.preparing = (epoch, tell)
+
+    def start(self, task: str, epoch: Epoch, bucket: int, tell: Tell) -> None:
+        with self._lock:
+            self._stages[task].is_wanted = True
+
+    def halt(self, task: str, epoch: Epoch, tell: Tell) -> None:
+        """It goes on until the other runs: a replica more does no harm, one less would."""
+        stage = self._stages[task]
+        boundary = int((stage.keeper.status or {}).get("boundary", 0))
+        tell(lambda manager, now: manager.halted(task, epoch, boundary // stage.span, now))
+
+    def resume(self, task: str, epoch: Epoch) -> None:
+        pass
+
+    def stop(self, task: str, epoch: Epoch) -> None:
+        stage = self._stages.get(task)
+        if stage is not None:
+            with self._lock:
+                stage.is_wanted = False
+                stage.preparing = None
+                stage.load = None
+
+    def fence(self, task: str, epoch: Epoch, tell: Tell) -> None:
+        """Gates take each bucket once, whoever brings it: there is nothing to wait for."""
+        tell(lambda manager, now: manager.fenced(task, epoch, 0))
+
+    def loads(self) -> Mapping[str, Load]:
+        with self._lock:
+            return {name: each.load for name, each in self._stages.items() if each.load is not None}
+
+    def close(self) -> None:
+        self._closing.set()
+        self._thread.join()
+        for stage in self._stages.values():
+            stage.keeper.ask_to_end()
+        deadline = time.monotonic() + PATIENCE
+        for stage in self._stages.values():
+            stage.keeper.end(deadline - time.monotonic())
+
+    # What is looked at.
+
+    def _watch(self) -> None:
+        while not self._closing.wait(LOOK):
+            for name, stage in self._stages.items():
+                try:
+                    self._look(name, stage)
+                except OSError as error:
+                    logger.error("%s: %s", name, error)
+
+    def _look(self, name: str, stage: _Stage) -> None:
+        keeper = stage.keeper
+        if not stage.is_wanted:
+            if keeper.process is not None:
+                logger.info("%s: %s ends, for it runs elsewhere", name, keeper.party.name)
+                keeper.ask_to_end()
+                keeper.end(PATIENCE)
+            keeper.status = None
+            return
+        keeper.look(time.monotonic())
+        keeper.status = self._ask(keeper)
+        if keeper.status is None or not keeper.status.get("ready"):
+            return
+        with self._lock:
+            stage.load = self._measure(stage, keeper.status)
+            prepared = stage.preparing if _has_caught_up(stage, keeper.status) else None
+            if prepared is not None:
+                stage.preparing = None
+        if prepared is not None:
+            epoch, tell = prepared
+            logger.info("%s: %s has caught up", name, keeper.party.name)
+            tell(lambda manager, now: manager.prepared(name, epoch, now))
+
+    def _ask(self, keeper: Keeper) -> Mapping[str, Any] | None:
+        if keeper.process is None or keeper.party.address is None:
+            return None
+        try:
+            said = act(keeper.party.address, self._security, "status", b"", timeout=ANSWER)
+            found: Mapping[str, Any] = json.loads(said)
+            return found
+        except (HoldfastError, ValueError):
+            return None
+
+    def _measure(self, stage: _Stage, status: Mapping[str, Any]) -> Load:
+        """Busy: how long Spark's last batch took, of a bucket's span. Bytes: those received."""
+        before, counted = stage.bytes
+        now, received = time.monotonic(), float(status.get("received_bytes", 0))
+        stage.bytes = (now, received)
+        rate = max(0.0, received - counted) / (now - before) if before else 0.0
+        busy = float(status.get("batch_seconds", 0.0)) * 1e6 / stage.span
+        return Load(busy, rate / self._rate)
+
+
+def _make_stage(
+    topology: Topology, file: Path, replica: str, participant: Participant, master: str
+) -> _Stage:
+    party = topology.parties().get(replica)
+    if party is None or "/" not in replica:
+        raise InvalidArgumentError(
+            f"tasks: {replica!r} is no replica of {file.name}; name one, as clean/1"
+        )
+    logs = participant.path(participant.folder) / "logs"
+    logs.mkdir(parents=True, exist_ok=True)
+    command = [sys.executable, "-m", "holdfast", "node", str(file), replica, "--master", master]
+    keeper = Keeper(party, command, logs / f"{replica.replace('/', '-')}.log")
+    return _Stage(keeper, int(topology.bucket))
+
+
+def _has_caught_up(stage: _Stage, status: Mapping[str, Any]) -> bool:
+    lag = float(status.get("lag_seconds", float("inf")))
+    return status.get("state") == "STABLE" and lag * 1e6 <= BEHIND * stage.span

@@ -1,0 +1,425 @@
+"""How one update settles: all that is derived from it, calculated before the next one is looked at.
+
+A stream is calculated when one of its inputs brought something newer than its own last result, with
+the last values of all others; its result bears the newest time among its inputs. So each stream is
+calculated once for a diamond, and a cycle comes to rest (digest §3.1). Streams run in the order of
+the graph, so that a diamond sees only new values; inside a cycle, by the hops from where it was
+entered, then by name. What comes out depends on the log and the documents alone: not on batches,
+and not on what else is settled beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from typing import Any, Final, NamedTuple, Protocol
+
+import msgspec
+
+from holdfast.errors import HoldfastError
+from holdfast.protocol.composition.aggregation import (
+    MOST_LOADED,
+    WindowTooLongError,
+    aggregated,
+    within,
+)
+from holdfast.protocol.composition.documents import Stream
+from holdfast.protocol.composition.graph import components
+from holdfast.protocol.composition.updates import Failure, Update, fits
+
+__all__ = [
+    "Calculation",
+    "ExpressionError",
+    "Lag",
+    "Limits",
+    "Node",
+    "Part",
+    "Settled",
+    "World",
+    "settle",
+]
+
+LONGEST_KEY: Final = 128
+WINDOW: Final = "window"
+"""What expressions call the record of an aggregate."""
+
+
+class ExpressionError(HoldfastError):
+    """An expression failed on these values."""
+
+
+class Calculation(Protocol):
+    """The expressions of one stream. Each may raise `ExpressionError`."""
+
+    def passes(self, scope: Mapping[str, Any]) -> bool: ...
+    def key(self, scope: Mapping[str, Any]) -> str: ...
+    def lift(self, name: str, scope: Mapping[str, Any]) -> Any: ...
+    def values(self, scope: Mapping[str, Any]) -> dict[str, Any]: ...
+    def calls(self, scope: Mapping[str, Any]) -> Sequence[str]: ...
+
+
+class Node(msgspec.Struct, frozen=True):
+    """A composite stream with its inputs resolved."""
+
+    path: str
+    stream: Stream
+    sources: dict[str, tuple[str, ...]]
+    """For each input the streams behind it: one, or the members of a query."""
+
+    @property
+    def owner(self) -> str:
+        return self.path.partition("/")[0]
+
+
+@dataclass(frozen=True)
+class Limits:
+    runs: int = 100
+    """So often one stream is calculated for one update, at most."""
+    partitions: int = 1000
+    """Of one stream."""
+
+
+class Lag(msgspec.Struct, frozen=True):
+    """An input whose updates come to nothing, because its clock is behind the others'."""
+
+    count: int
+    behind: int
+    """Microseconds, at the last of them."""
+    position: int
+    """Of the first one."""
+
+
+class Call(NamedTuple):
+    """An action that an update set off."""
+
+    update: Update
+    action: str
+
+
+@dataclass
+class World:
+    """The last updates, as far as somebody here may ask for them; changes as updates settle."""
+
+    latest: dict[str, dict[str, Update]] = field(default_factory=dict)
+    newest: dict[str, Update] = field(default_factory=dict)
+    histories: dict[str, list[Update]] = field(default_factory=dict)
+    """Of the streams that some window looks at, in the order of the log."""
+    offsets: dict[str, int] = field(default_factory=dict)
+    """The next one of each composite stream."""
+    lags: dict[tuple[str, str], Lag] = field(default_factory=dict)
+
+    def know(self, update: Update) -> None:
+        """An update that is stored, or has just been made."""
+        self.latest.setdefault(update.stream, {})[update.key] = update
+        newest = self.newest.get(update.stream)
+        if newest is None or (newest.position, newest.offset) <= (update.position, update.offset):
+            self.newest[update.stream] = update
+
+    def accept(self, update: Update) -> None:
+        self.know(update)
+        if update.stream in self.histories:
+            self.histories[update.stream].append(update)
+
+    def last(self, stream: str, key: str) -> Update | None:
+        return self.latest.get(stream, {}).get(key)
+
+    def seen(self, stream: str, key: str) -> Update | None:
+        """What a calculation about this partition sees of a stream."""
+        if not key:
+            return self.newest.get(stream)
+        return self.last(stream, key) or self.last(stream, "")
+
+    def history(self, stream: str, key: str) -> Sequence[Update]:
+        updates = self.histories.get(stream, ())
+        if len(updates) > MOST_LOADED:
+            raise WindowTooLongError(
+                f"aggregate: {stream} has more than {MOST_LOADED} updates in it; "
+                "give a smaller size"
+            )
+        if not key:
+            return updates
+        wanted = key if self.last(stream, key) is not None else ""
+        return [each for each in updates if each.key == wanted]
+
+
+class _Edge(NamedTuple):
+    target: str
+    member: str
+    """The source again if it is a member of a query: each member is calculated for itself."""
+    source: str
+
+
+class Part:
+    """Streams and how they hang together; the same for many updates."""
+
+    def __init__(self, nodes: Iterable[Node]) -> None:
+        self.nodes = {node.path: node for node in sorted(nodes, key=lambda node: node.path)}
+        self.edges: dict[str, list[_Edge]] = {}
+        for node in self.nodes.values():
+            for alias, sources in node.sources.items():
+                of_query = node.stream.inputs[alias].query is not None
+                for source in sources:
+                    if source != node.path:
+                        edge = _Edge(node.path, source if of_query else "", source)
+                        self.edges.setdefault(source, []).append(edge)
+        following = {
+            source: [edge.target for edge in edges] for source, edges in self.edges.items()
+        }
+        names = sorted({*self.nodes, *following})
+        self.rank = {
+            name: number
+            for number, cycle in enumerate(components(names, following))
+            for name in cycle
+        }
+
+
+@dataclass
+class Settled:
+    """What came of one log entry, in the order in which it came."""
+
+    updates: list[Update] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
+    calls: list[Call] = field(default_factory=list)
+    lags: dict[tuple[str, str], Lag | None] = field(default_factory=dict)
+    """Changed ones; None: it has caught up."""
+    late: bool = False
+    runs: int = 0
+    discarded: int = 0
+
+
+Unit = tuple[str, str, str]
+"""What is to be calculated: a stream, for a partition, for a member of a query or ``."""
+
+
+@dataclass
+class _Due:
+    hops: int
+    asked: int
+    """The newest time that asks for it."""
+    sources: set[str]
+
+
+def settle(
+    update: Update,
+    part: Part,
+    world: World,
+    calculations: Mapping[str, Calculation],
+    limits: Limits = Limits(),  # noqa: B008
+) -> Settled:
+    """All that comes of an update of a simple stream; `world` then knows it."""
+    before = world.last(update.stream, update.key)
+    if before is not None and update.timestamp <= before.timestamp:
+        return Settled(late=True)
+    world.accept(update)
+    return _Settlement(part, world, calculations, limits, update.position).run(update)
+
+
+class _Settlement:
+    def __init__(
+        self,
+        part: Part,
+        world: World,
+        calculations: Mapping[str, Calculation],
+        limits: Limits,
+        position: int,
+    ) -> None:
+        self._part = part
+        self._world = world
+        self._calculations = calculations
+        self._limits = limits
+        self._position = position
+        self._due: dict[Unit, _Due] = {}
+        self._queue: list[tuple[int, int, Unit]] = []
+        self._runs: dict[str, int] = {}
+        self._failed: dict[str, int] = {}
+        self._settled = Settled()
+
+    def run(self, update: Update) -> Settled:
+        self._ask(update, 0)
+        while self._queue:
+            _, hops, unit = heappop(self._queue)
+            due = self._due.get(unit)
+            if due is None or due.hops != hops:
+                continue
+            del self._due[unit]
+            self._run(unit, due)
+        return self._settled
+
+    def _ask(self, update: Update, hops: int) -> None:
+        """Those who take this stream are to be calculated."""
+        rank = self._part.rank
+        for edge in self._part.edges.get(update.stream, ()):
+            inside = rank[edge.target] == rank[edge.source]
+            unit = (edge.target, update.key, edge.member)
+            due = self._due.get(unit)
+            if due is None:
+                due = self._due[unit] = _Due(hops if inside else 0, update.timestamp, set())
+                heappush(self._queue, (rank[edge.target], due.hops, unit))
+            elif (inside and hops < due.hops) or (not inside and due.hops):
+                due.hops = hops if inside else 0
+                heappush(self._queue, (rank[edge.target], due.hops, unit))
+            due.asked = max(due.asked, update.timestamp)
+            due.sources.add(update.stream)
+
+    def _run(self, unit: Unit, due: _Due) -> None:
+        path = unit[0]
+        runs = self._runs[path] = self._runs.get(path, 0) + 1
+        if runs > self._limits.runs:
+            if runs == self._limits.runs + 1:
+                self._fail(
+                    path,
+                    due.asked,
+                    "runaway",
+                    f"was calculated {self._limits.runs} times for one update and is let be; "
+                    "break its cycle",
+                )
+            return
+        self._settled.runs += 1
+        node = self._part.nodes[path]
+        try:
+            made = self._calculate(node, unit, due)
+        except ExpressionError as error:
+            self._fail(path, due.asked, "expression", str(error))
+            return
+        except Exception as error:
+            # Whatever a tenant's values do to an aggregate, it is that stream alone which fails.
+            self._fail(path, due.asked, "aggregate", str(error) or type(error).__name__)
+            return
+        if made is not None:
+            self._world.offsets[path] = made.offset + 1
+            self._world.accept(made)
+            self._settled.updates.append(made)
+            self._ask(made, due.hops + 1)
+
+    def _calculate(self, node: Node, unit: Unit, due: _Due) -> Update | None:
+        path, key, member = unit
+        stream, calculation = node.stream, self._calculations[node.path]
+        if stream.group is None and self._is_old(path, key, due):
+            return None
+        seen = {alias: self._see(node, alias, key, member) for alias in node.sources}
+        if any(seen[alias] is None and _is_needed(node, alias) for alias in seen):
+            return None
+        scope = _scope(node, seen)
+        if stream.group is not None:
+            key = calculation.key(scope)
+            self._check_partition(path, key)
+            if self._is_old(path, key, due):
+                return None
+        times = [each.timestamp for each in seen.values() if each is not None]
+        timestamp = max(due.asked, *times) if times else due.asked
+        if stream.aggregate is not None:
+            record = self._aggregate(node, key, timestamp, calculation)
+            scope.update((f"{WINDOW}.{name}", value) for name, value in record.items())
+        if not calculation.passes(scope):
+            return None
+        values = calculation.values(scope)
+        for name, channel in stream.channels.items():
+            if not fits(values[name], channel.type):
+                raise ExpressionError(
+                    f"channels.{name}: the result is no {channel.type} that can be stored "
+                    "(not finite, or too long); limit it"
+                )
+        made = Update(
+            path,
+            self._world.offsets.get(path, 0),
+            timestamp,
+            self._position,
+            values,
+            key,
+            {alias: (each.stream, each.offset) for alias, each in seen.items() if each is not None},
+            _owners(node.owner, [each for each in seen.values() if each is not None]),
+        )
+        self._settled.calls += [Call(made, action) for action in calculation.calls(scope)]
+        return made
+
+    def _see(self, node: Node, alias: str, key: str, member: str) -> Update | None:
+        sources = node.sources[alias]
+        if member in sources and node.stream.inputs[alias].query is not None:
+            return self._world.seen(member, key)
+        found = [self._world.seen(source, key) for source in sources]
+        present = [each for each in found if each is not None]
+        return max(present, key=lambda each: (each.timestamp, each.stream), default=None)
+
+    def _is_old(self, path: str, key: str, due: _Due) -> bool:
+        """Nothing is newer than the last result; noted if that was made of another update."""
+        before = self._world.last(path, key)
+        if before is None or due.asked > before.timestamp:
+            for source in due.sources:
+                if self._world.lags.pop((path, source), None) is not None:
+                    self._settled.lags[path, source] = None
+            return False
+        self._settled.discarded += 1
+        if before.position < self._position:
+            for source in sorted(due.sources):
+                old = self._world.lags.get((path, source))
+                lag = Lag(
+                    1 if old is None else old.count + 1,
+                    before.timestamp - due.asked,
+                    self._position if old is None else old.position,
+                )
+                self._world.lags[path, source] = self._settled.lags[path, source] = lag
+        return True
+
+    def _check_partition(self, path: str, key: str) -> None:
+        if not fits(key, "string") or len(key) > LONGEST_KEY:
+            raise ExpressionError(f"group: is no string of up to {LONGEST_KEY} characters")
+        known = self._world.latest.get(path, {})
+        if key not in known and len(known) >= self._limits.partitions:
+            raise ExpressionError(
+                f"group: the stream has {self._limits.partitions} partitions, and may have no "
+                "more; group by something with fewer values"
+            )
+
+    def _aggregate(
+        self, node: Node, key: str, timestamp: int, calculation: Calculation
+    ) -> dict[str, Any]:
+        aggregate = node.stream.aggregate
+        assert aggregate is not None
+        alias, sources = aggregate.input, node.sources[aggregate.input]
+        if aggregate.over == "partitions":
+            found = [
+                each for source in sources for each in self._world.latest.get(source, {}).values()
+            ]
+            found.sort(key=lambda each: (each.stream, each.key))
+        else:
+            found = [each for source in sources for each in self._world.history(source, key)]
+            if len(sources) > 1:
+                found.sort(key=lambda each: (each.position, each.stream, each.offset))
+        return aggregated(
+            within(found, aggregate, timestamp),
+            aggregate,
+            lambda name, each: calculation.lift(name, _scope(node, {alias: each})),
+        )
+
+    def _fail(self, path: str, timestamp: int, kind: str, message: str) -> None:
+        number = self._failed.get(path, 0)
+        self._failed[path] = number + 1
+        self._settled.failures.append(
+            Failure(path, self._position, number, timestamp, kind, message[:1000])
+        )
+
+
+def _is_needed(node: Node, alias: str) -> bool:
+    return not node.stream.inputs[alias].optional and node.sources[alias] != (node.path,)
+
+
+def _scope(node: Node, seen: Mapping[str, Update | None]) -> dict[str, Any]:
+    """The variables of the expressions: channels, and what begins with an underscore."""
+    scope: dict[str, Any] = {}
+    for alias, update in seen.items():
+        scope[f"{alias}._present"] = update is not None
+        if update is not None:
+            scope[f"{alias}._time"] = update.timestamp
+            scope[f"{alias}._key"] = update.key
+            scope[f"{alias}._stream"] = update.stream
+            for name, value in update.values.items():
+                scope[f"{alias}.{name}"] = value
+    return scope
+
+
+def _owners(owner: str, inputs: Iterable[Update]) -> tuple[str, ...]:
+    named = {owner}
+    for each in inputs:
+        named.update(each.owners or (each.stream.partition("/")[0],))
+    return tuple(sorted(named))

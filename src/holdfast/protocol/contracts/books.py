@@ -1,0 +1,305 @@
+"""All that must survive a crash of a load manager: tasks, promises, loans, money.
+
+Nothing in here changes but by a record, live as after a crash. So the books of a manager that is
+made anew from its journal are those that it had.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from holdfast.protocol.contracts.ledger import Entry, Ledger
+from holdfast.protocol.contracts.loads import Load, total
+from holdfast.protocol.contracts.records import (
+    Aborted,
+    Asked,
+    Back,
+    Borrowed,
+    Ended,
+    Failed,
+    Gone,
+    Handed,
+    Home,
+    Lent,
+    Offered,
+    Out,
+    Overruled,
+    Owned,
+    Promised,
+    Record,
+    Released,
+    Restated,
+    Served,
+    Settled,
+    Told,
+    Took,
+    Unpromised,
+)
+from holdfast.protocol.contracts.tasks import Epoch, LoanId, Task
+
+__all__ = ["Books", "Holding", "Loan", "LoanState", "State"]
+
+
+class State(Enum):
+    """Of what one holds."""
+
+    PREPARING = "preparing"
+    MINE = "mine"
+    """To run, or to lend."""
+    BACK = "back"
+    """Given back; the lender has not said that it knows."""
+    OVERRULED = "overruled"
+
+
+class LoanState(Enum):
+    """Of what one has lent, or is about to."""
+
+    SHIPPING = "shipping"
+    HANDED = "handed"
+    OUT = "out"
+    FENCING = "fencing"
+
+
+@dataclass(slots=True)
+class Loan:
+    """Something that I hold and a partner is to run."""
+
+    id: LoanId
+    partner: str
+    price: float
+    units: float
+    duration: int | None
+    epoch: Epoch
+    state: LoanState = LoanState.SHIPPING
+    bucket: int = 0
+    since: int = 0
+    periods: int = 0
+    asked: tuple[int, float] | None = None
+    """The period for which it is to be renewed, and the units that are paid for it."""
+    home: Epoch = ()
+
+
+@dataclass(slots=True)
+class Holding:
+    """A task of my own, or one that I have borrowed. `prefix`: of the epochs that I give."""
+
+    key: LoanId
+    task: Task
+    prefix: Epoch
+    state: State
+    running: Epoch
+    """The epoch as which I run it."""
+    turns: int = 0
+    loan: Loan | None = None
+    price: float = 0.0
+    units: float = 0.0
+    duration: int | None = None
+    onward: bool = True
+    bucket: int = 0
+    since: int = 0
+    periods: int = 0
+
+    @property
+    def is_here(self) -> bool:
+        """Whether it is for me to run: until it is handed over, though it may be about to go."""
+        return self.state is State.MINE and (
+            self.loan is None or self.loan.state is LoanState.SHIPPING
+        )
+
+    @property
+    def is_idle(self) -> bool:
+        """Here, and not about to go."""
+        return self.state is State.MINE and self.loan is None
+
+    @property
+    def next_epoch(self) -> Epoch:
+        return (*self.prefix, self.turns + 1)
+
+
+class Books:
+    def __init__(self, me: str, records: Iterable[Record] = ()) -> None:
+        self.me = me
+        self.ledger = Ledger(me)
+        self.holdings: dict[LoanId, Holding] = {}
+        self.lent: dict[LoanId, LoanId] = {}
+        """The keys of what is on loan, by loan."""
+        self.offers: dict[int, Offered] = {}
+        self.number = 0
+        """Of the last offer."""
+        self.promises: dict[tuple[str, int], Promised] = {}
+        self.promised: dict[str, int] = {}
+        """The highest number that a buyer was promised anything for. Lower ones are old news."""
+        self.untold: dict[LoanId, tuple[str, int]] = {}
+        """Loans that are cancelled, and offers released (task ""): whom to tell, and what of a
+        loan is paid."""
+        for record in records:
+            self.write(record)
+
+    # What follows from them.
+
+    @property
+    def here(self) -> Iterator[Holding]:
+        return (each for each in self.holdings.values() if each.is_here)
+
+    @property
+    def staying(self) -> Load:
+        """All that runs here and is not about to go: what one sheds from."""
+        return total(each.task.load for each in self.holdings.values() if each.is_idle)
+
+    @property
+    def expected(self) -> Load:
+        """All that runs here or has been promised a place: what one takes more on top of."""
+        running = [each.task.load for each in self.holdings.values() if each.is_here]
+        coming = [
+            each.task.load for each in self.holdings.values() if each.state is State.PREPARING
+        ]
+        promised = [task.load for each in self.promises.values() for task in each.tasks]
+        return total([*running, *coming, *promised])
+
+    def loan(self, loan: LoanId) -> Loan | None:
+        key = self.lent.get(loan)
+        return None if key is None else self.holdings[key].loan
+
+    @property
+    def loans(self) -> list[Loan]:
+        return [each.loan for each in self.holdings.values() if each.loan is not None]
+
+    # Writing.
+
+    def write(self, record: Record) -> None:
+        match record:
+            case Owned(task):
+                key = LoanId(self.me, 0, task.id)
+                self.holdings[key] = Holding(key, task, (), State.MINE, (0,))
+            case Gone(name):
+                self._drop(LoanId(self.me, 0, name))
+            case Restated(key, load):
+                holding = self.holdings[key]
+                holding.task = replace(holding.task, load=load)
+            case Served(loan, period, units):
+                self._serve(loan, period, units)
+            case Offered() | Settled() | Released() | Lent() | Told():
+                self._write_offering(record)
+            case Aborted() | Handed() | Out() | Asked() | Failed() | Home():
+                self._write_lending(record)
+            case _:
+                self._write_selling(record)
+
+    def _write_offering(self, record: Offered | Settled | Released | Lent | Told) -> None:
+        match record:
+            case Offered(number):
+                self.offers[number] = record
+                self.number = max(self.number, number)
+            case Settled(number):
+                self.offers.pop(number, None)
+            case Released(number):
+                offer = self.offers.pop(number)
+                self.untold[LoanId(self.me, number, "")] = (offer.partner, 0)
+            case Lent(number, partner, price, duration, lots):
+                self.offers.pop(number, None)
+                for lot in lots:
+                    loan = LoanId(self.me, number, lot.key.task)
+                    holding = self.holdings[lot.key]
+                    holding.turns += 1
+                    holding.loan = Loan(loan, partner, price, lot.units, duration, lot.epoch)
+                    self.lent[loan] = lot.key
+            case Told(loan):
+                self.untold.pop(loan, None)
+
+    def _write_lending(self, record: Aborted | Handed | Out | Asked | Failed | Home) -> None:
+        holding = self.holdings[self.lent[record.loan]]
+        loan = holding.loan
+        assert loan is not None
+        match record:
+            case Aborted():
+                self._cancel(holding)
+            case Handed(_, bucket):
+                loan.state, loan.bucket = LoanState.HANDED, bucket
+            case Out(_, at):
+                loan.state, loan.since = LoanState.OUT, at
+                self._serve(loan.id, 0, loan.units)
+            case Asked(_, period, units):
+                loan.asked = (period, units)
+            case Failed(_, epoch, paid):
+                loan.state, loan.home = LoanState.FENCING, epoch
+                self.ledger.void(loan.id, paid)
+                self.untold[loan.id] = (loan.partner, paid)
+            case Home(_, epoch):
+                holding.turns += 1
+                holding.running = epoch
+                holding.loan = None
+                del self.lent[record.loan]
+
+    def _write_selling(
+        self, record: Promised | Unpromised | Borrowed | Took | Back | Overruled | Ended
+    ) -> None:
+        match record:
+            case Promised(buyer, number):
+                self.promises[buyer, number] = record
+                self.promised[buyer] = max(self.promised.get(buyer, 0), number)
+            case Unpromised(buyer, number):
+                self.promises.pop((buyer, number), None)
+            case Borrowed():
+                self._keep_promise(record)
+                self.holdings[record.loan] = Holding(
+                    record.loan,
+                    record.task,
+                    record.epoch,
+                    State.PREPARING,
+                    record.epoch,
+                    price=record.price,
+                    units=record.units,
+                    duration=record.duration,
+                    onward=record.onward,
+                )
+            case Took(loan, bucket, at):
+                holding = self.holdings[loan]
+                holding.state, holding.bucket, holding.since = State.MINE, bucket, at
+                self._serve(loan, 0, holding.units)
+            case Back(loan, bucket):
+                holding = self.holdings[loan]
+                holding.state, holding.bucket = State.BACK, bucket
+            case Overruled(key):
+                holding = self.holdings[key]
+                holding.state = State.OVERRULED
+                if holding.loan is not None:
+                    self._cancel(holding)
+            case Ended(loan, paid):
+                self._drop(loan)
+                if paid is not None:
+                    self.ledger.void(loan, paid)
+
+    def _keep_promise(self, record: Borrowed) -> None:
+        key = (record.loan.lender, record.loan.number)
+        promise = self.promises.get(key)
+        if promise is not None:
+            rest = tuple(task for task in promise.tasks if task.id != record.task.id)
+            self.promises[key] = replace(promise, tasks=rest)
+            if not rest:
+                del self.promises[key]
+
+    def _serve(self, loan: LoanId, period: int, units: float) -> None:
+        out = self.loan(loan)
+        if out is not None:
+            out.periods = period + 1
+            self.ledger.write(Entry(loan, period, out.partner, out.price, units))
+        elif loan in self.holdings:
+            holding = self.holdings[loan]
+            holding.periods = period + 1
+            self.ledger.write(Entry(loan, period, self.me, holding.price, units))
+
+    def _cancel(self, holding: Holding) -> None:
+        """What is on loan is not, and the partner is to be told; the periods begun are paid."""
+        loan = holding.loan
+        assert loan is not None
+        holding.loan = None
+        del self.lent[loan.id]
+        if loan.state is not LoanState.FENCING:
+            self.untold[loan.id] = (loan.partner, loan.periods)
+
+    def _drop(self, key: LoanId) -> None:
+        holding = self.holdings.pop(key, None)
+        if holding is not None and holding.loan is not None:
+            self._cancel(holding)

@@ -1,0 +1,317 @@
+"""What is on loan from here: shipped, handed over at a bucket, paid by the period, come home.
+
+A loan is *handed over* once it is written from which bucket on the partner runs the task. Before
+that it may be called off at any time; after that it comes home by being given back, or, when the
+partner is silent, behind a fence: its readers refuse the partner's outputs from then on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from holdfast.protocol.contracts.books import Holding, Loan, LoanState
+from holdfast.protocol.contracts.choosing import is_worth_keeping_out
+from holdfast.protocol.contracts.commands import Halt, Prepare, Resume, Start, Stop
+from holdfast.protocol.contracts.loads import Units, total
+from holdfast.protocol.contracts.messages import (
+    Beat,
+    Cancel,
+    Closed,
+    Commit,
+    HandBack,
+    Recall,
+    Release,
+    Renew,
+    Renewed,
+    Ship,
+    Shipment,
+    Takeover,
+)
+from holdfast.protocol.contracts.office import Office
+from holdfast.protocol.contracts.records import (
+    Aborted,
+    Asked,
+    Failed,
+    Handed,
+    Home,
+    Out,
+    Served,
+    Told,
+)
+from holdfast.protocol.contracts.tasks import Epoch, LoanId
+
+__all__ = ["Lender"]
+
+
+class Lender:
+    def __init__(self, office: Office) -> None:
+        self._office = office
+        self._shipped: dict[LoanId, int] = {}
+        """When a partner was asked to prepare; gone when it is ready."""
+        self._halting: set[LoanId] = set()
+        self._homing: dict[LoanId, Epoch] = {}
+        """What is to be given back: as which epoch it will run here."""
+        self.wanted: set[LoanId] = set()
+        """Keys that one's own lender wants back: they are not renewed."""
+        self._beaten = 0
+
+    # Going out.
+
+    def ship(self, number: int, partner: str, loans: Sequence[LoanId], now: int) -> None:
+        shipments, price = [], 0.0
+        for each in loans:
+            loan = self._office.books.loan(each)
+            assert loan is not None
+            shipments.append(Shipment(each.task, loan.epoch))
+            price = loan.price
+            self._shipped[each] = now
+        message = Ship(number, price, tuple(shipments))
+        self._office.ask(("ship", number), partner, message, now)
+
+    def ready(self, sender: str, loan: LoanId) -> None:
+        found = self._known(sender, loan)
+        if found is not None and found.state is LoanState.SHIPPING and loan not in self._halting:
+            holding = self._holding(loan)
+            if holding.key in self._office.resuming:
+                return
+            self._halting.add(loan)
+            self._arrived(loan)
+            self._office.do(Halt(holding.task.id, holding.running))
+
+    def halted(self, holding: Holding, bucket: int, now: int) -> bool:
+        """Whether that was for a loan."""
+        loan = holding.loan
+        if loan is None or loan.id not in self._halting:
+            return False
+        self._halting.discard(loan.id)
+        self._office.write(Handed(loan.id, bucket))
+        self._commit(loan, now)
+        return True
+
+    def _commit(self, loan: Loan, now: int) -> None:
+        message = Commit(loan.id, loan.bucket)
+        self._office.ask(("commit", loan.id), loan.partner, message, now)
+
+    def taken(self, sender: str, loan: LoanId, now: int) -> None:
+        found = self._known(sender, loan)
+        if found is not None and found.state is LoanState.HANDED:
+            self._office.answered(("commit", loan))
+            self._office.write(Out(loan, now))
+            holding = self._holding(loan)
+            self._office.do(Stop(holding.task.id, holding.running))
+
+    def refuse(self, sender: str, loan: LoanId, now: int) -> None:
+        found = self._known(sender, loan)
+        if found is None:
+            return
+        if found.state is LoanState.SHIPPING:
+            self._abort(loan, now)
+        elif found.state is LoanState.HANDED:
+            self._fail(found, now)
+
+    def _abort(self, loan: LoanId, now: int) -> None:
+        holding = self._holding(loan)
+        is_halting = loan in self._halting
+        self._office.write(Aborted(loan))
+        self.tell(now)
+        if is_halting:
+            self._office.do(Resume(holding.task.id, holding.running))
+
+    def _arrived(self, loan: LoanId) -> None:
+        """Nobody needs to be asked any more to prepare it."""
+        self._shipped.pop(loan, None)
+        if all(each.number != loan.number for each in self._shipped):
+            self._office.answered(("ship", loan.number))
+
+    # Being away.
+
+    def wake(self, now: int) -> None:
+        self.tell(now)
+        for shipped, since in list(self._shipped.items()):
+            if now - since >= self._office.rules.prepare:
+                self._abort(shipped, now)
+        away = [
+            each
+            for each in self._office.books.loans
+            if each.state in (LoanState.HANDED, LoanState.OUT)
+        ]
+        for loan in away:
+            if self._office.is_silent(loan.partner, now):
+                self._office.failed.add(loan.partner)
+                self._fail(loan, now)
+            elif _is_due(loan, now) and not self._is_settling(loan):
+                self._review(loan, now)
+        self._beat({each.partner for each in away}, now)
+
+    def _beat(self, partners: set[str], now: int) -> None:
+        if partners and now >= self._beaten + self._office.rules.beat:
+            self._beaten = now
+            for partner in sorted(partners):
+                self._office.say(partner, Beat())
+
+    @property
+    def due(self) -> int | None:
+        rules = self._office.rules
+        times = [since + rules.prepare for since in self._shipped.values()]
+        for loan in self._office.books.loans:
+            if loan.state in (LoanState.HANDED, LoanState.OUT):
+                times.append(self._beaten + rules.beat)
+            if (
+                loan.state is LoanState.OUT
+                and loan.duration is not None
+                and not self._is_settling(loan)
+            ):
+                times.append(loan.since + loan.periods * loan.duration)
+        return min(times, default=None)
+
+    def _is_settling(self, loan: Loan) -> bool:
+        return loan.id in self._homing or any(
+            self._office.is_asking((what, loan.id)) for what in ("renew", "recall")
+        )
+
+    def _review(self, loan: Loan, now: int) -> None:
+        """A period is over: have the task back, or pay for another."""
+        holding = self._holding(loan.id)
+        books = self._office.books
+        coming = [self._holding(each).task.load for each in books.lent if self._comes_home(each)]
+        everything = books.staying + total(coming)
+        contract = self._office.contracts.to(loan.partner)
+        units = Units() if contract is None else contract.units
+        keeps = contract is not None and is_worth_keeping_out(
+            self._office.cost, everything, holding.task.load, loan.price, units
+        )
+        if keeps and holding.key not in self.wanted:
+            amount = units.of(holding.task.load)
+            self._office.write(Asked(loan.id, loan.periods, amount))
+            self._renew(loan, now)
+        else:
+            self._office.ask(("recall", loan.id), loan.partner, Recall(loan.id), now)
+
+    def _renew(self, loan: Loan, now: int) -> None:
+        assert loan.asked is not None
+        self._office.ask(("renew", loan.id), loan.partner, Renew(loan.id, *loan.asked), now)
+
+    def _comes_home(self, loan: LoanId) -> bool:
+        return loan in self._homing or self._office.is_asking(("recall", loan))
+
+    def renewed(self, sender: str, said: Renewed) -> None:
+        loan = self._known(sender, said.loan)
+        if loan is not None and loan.asked == (said.period, said.units):
+            self._office.answered(("renew", loan.id))
+            if said.period == loan.periods:
+                self._office.write(Served(loan.id, said.period, said.units))
+
+    # Coming home.
+
+    def give_back(self, sender: str, loan: LoanId, now: int) -> None:
+        self.taken(sender, loan, now)
+        found = self._known(sender, loan)
+        if found is None or found.state is not LoanState.OUT:
+            return
+        self._office.answered(("renew", loan))
+        self._office.answered(("recall", loan))
+        if loan not in self._homing:
+            holding = self._holding(loan)
+            self._homing[loan] = holding.next_epoch
+            self._office.do(Prepare(holding.task.id, holding.next_epoch, sender))
+
+    def prepared(self, holding: Holding, epoch: Epoch, now: int) -> None:
+        loan = holding.loan
+        if loan is not None and self._homing.get(loan.id) == epoch:
+            self._office.ask(("takeover", loan.id), loan.partner, Takeover(loan.id), now)
+
+    def hand_back(self, sender: str, said: HandBack, now: int) -> None:
+        self.taken(sender, said.loan, now)
+        loan = self._known(sender, said.loan)
+        if loan is None:
+            if said.loan not in self._office.books.untold:
+                self._office.say(sender, Closed(said.loan))
+            return
+        if loan.state is not LoanState.OUT:
+            return
+        if loan.asked is not None and loan.asked[0] == loan.periods < said.periods:
+            self._office.write(Served(loan.id, *loan.asked))
+        self._come_home(loan, said.bucket, self._holding(loan.id).next_epoch)
+        self._office.say(sender, Closed(said.loan))
+
+    def _come_home(self, loan: Loan, bucket: int, epoch: Epoch) -> None:
+        holding = self._holding(loan.id)
+        self._forget(loan.id)
+        self._office.write(Home(loan.id, epoch))
+        self._office.do(Start(holding.task.id, epoch, bucket))
+
+    def _fail(self, loan: Loan, now: int) -> None:
+        """The partner is gone, or as good as: nobody will read what it still makes."""
+        epoch = self._holding(loan.id).next_epoch
+        served = 0 if loan.duration is None else (now - loan.since) // loan.duration
+        paid = min(loan.periods, served)
+        self._forget(loan.id)
+        self._office.write(Failed(loan.id, epoch, paid))
+        self._office.fence(loan.id.task, epoch, now)
+        self.tell(now)
+
+    def fenced(self, holding: Holding, epoch: Epoch, bucket: int) -> None:
+        loan = holding.loan
+        if loan is not None and loan.state is LoanState.FENCING and loan.home == epoch:
+            self._come_home(loan, bucket, epoch)
+
+    def _forget(self, loan: LoanId) -> None:
+        self._homing.pop(loan, None)
+        self._halting.discard(loan)
+        self._arrived(loan)
+        for what in ("commit", "renew", "recall", "takeover"):
+            self._office.answered((what, loan))
+
+    def cancelled(self, sender: str, loan: LoanId) -> None:
+        told = self._office.books.untold.get(loan)
+        if told is not None and told[0] == sender:
+            self._office.answered(("tell", loan))
+            self._office.write(Told(loan))
+
+    def tell(self, now: int) -> None:
+        """Whoever still thinks that something is his is told that it is not."""
+        for loan, (partner, paid) in self._office.books.untold.items():
+            if not self._office.is_asking(("tell", loan)):
+                self._forget(loan)
+                message = Cancel(loan, paid) if loan.task else Release(loan.number)
+                self._office.ask(("tell", loan), partner, message, now)
+
+    # After a crash.
+
+    def recover(self, now: int) -> None:
+        shipping: dict[int, list[LoanId]] = {}
+        for loan in self._office.books.loans:
+            if loan.state is LoanState.SHIPPING:
+                shipping.setdefault(loan.id.number, []).append(loan.id)
+            elif loan.state is LoanState.HANDED:
+                self._commit(loan, now)
+            elif loan.state is LoanState.FENCING:
+                self._office.fence(loan.id.task, loan.home, now)
+            elif loan.asked is not None and loan.asked[0] == loan.periods:
+                self._renew(loan, now)
+        for number, loans in shipping.items():
+            found = self._office.books.loan(loans[0])
+            assert found is not None
+            self.ship(number, found.partner, loans, now)
+        self.tell(now)
+
+    def _holding(self, loan: LoanId) -> Holding:
+        return self._office.books.holdings[self._office.books.lent[loan]]
+
+    def _known(self, sender: str, loan: LoanId) -> Loan | None:
+        """A loan to the sender. One who speaks of a loan that is over is told so."""
+        found = self._office.books.loan(loan)
+        if found is not None and found.partner == sender:
+            return found
+        told = self._office.books.untold.get(loan)
+        if told is not None and told[0] == sender:
+            self._office.say(sender, Cancel(loan, told[1]))
+        return None
+
+
+def _is_due(loan: Loan, now: int) -> bool:
+    return (
+        loan.state is LoanState.OUT
+        and loan.duration is not None
+        and now >= loan.since + loan.periods * loan.duration
+    )

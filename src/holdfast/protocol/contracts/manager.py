@@ -1,0 +1,276 @@
+"""A participant's load manager: all of the mechanism, as a state machine without IO.
+
+Events go in with the time, commands come out, to be done in their order. It is told what its own
+tasks take and what its partners say, and nothing else: no load, no cost and no contract of others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from holdfast.errors import InvalidArgumentError
+from holdfast.protocol.contracts.books import Books, Holding, LoanState, State
+from holdfast.protocol.contracts.borrower import Borrower
+from holdfast.protocol.contracts.buyer import Buyer
+from holdfast.protocol.contracts.commands import Command, Resume, Start, Stop
+from holdfast.protocol.contracts.contract import Contracts
+from holdfast.protocol.contracts.costs import Cost
+from holdfast.protocol.contracts.lender import Lender
+from holdfast.protocol.contracts.loads import Load
+from holdfast.protocol.contracts.messages import (
+    Alive,
+    Answer,
+    Beat,
+    Cancel,
+    Cancelled,
+    Closed,
+    Commit,
+    Freed,
+    GiveBack,
+    HandBack,
+    Message,
+    Offer,
+    Ready,
+    Recall,
+    Refuse,
+    Release,
+    Renew,
+    Renewed,
+    Ship,
+    Taken,
+    Takeover,
+)
+from holdfast.protocol.contracts.office import Office
+from holdfast.protocol.contracts.records import Gone, Overruled, Owned, Record, Restated
+from holdfast.protocol.contracts.rules import Rules
+from holdfast.protocol.contracts.seller import Seller
+from holdfast.protocol.contracts.tasks import Epoch, LoanId, Task
+
+__all__ = ["Manager"]
+
+
+class Manager:
+    def __init__(
+        self,
+        me: str,
+        cost: Cost,
+        contracts: Contracts,
+        rules: Rules | None = None,
+        *,
+        journal: Iterable[Record] = (),
+        now: int = 0,
+    ) -> None:
+        """With a journal it goes on where the one that wrote it was; see `recover`."""
+        self.me = me
+        self.books = Books(me, journal)
+        self._office = Office(self.books, cost, contracts, rules or Rules())
+        self._lender = Lender(self._office)
+        self._borrower = Borrower(self._office, self._lender.wanted)
+        self._seller = Seller(self._office)
+        self.buyer = Buyer(self._office, self._lender.ship, self._borrower.is_leaving)
+        self.buyer.next_round = now
+
+    @property
+    def contracts(self) -> Contracts:
+        """May be changed at any time; what is on loan stays until it is due."""
+        return self._office.contracts
+
+    @property
+    def cost(self) -> Cost:
+        return self._office.cost
+
+    @property
+    def failed(self) -> frozenset[str]:
+        """Partners who do not answer: they are asked last."""
+        return frozenset(self._office.failed)
+
+    def recover(self, now: int) -> list[Command]:
+        """To be called first, when there was a journal."""
+        for holding in self.books.here:
+            # Where it had got to is known to its readers alone.
+            self._office.resuming.add(holding.key)
+            self._office.fence(holding.task.id, holding.running, now)
+        self._lender.recover(now)
+        self._borrower.recover(now)
+        self.buyer.recover(now)
+        return self._office.take_commands()
+
+    @property
+    def due(self) -> int | None:
+        """When to wake it at the latest."""
+        times = [
+            self.buyer.due,
+            self._seller.due,
+            self._lender.due,
+            self._borrower.due,
+            self._office.due,
+        ]
+        return min((each for each in times if each is not None), default=None)
+
+    def wake(self, now: int) -> list[Command]:
+        self._seller.wake(now)
+        self._lender.wake(now)
+        self._borrower.wake(now)
+        self.buyer.wake(now)
+        self._lender.tell(now)
+        self._office.repeat(now)
+        return self._office.take_commands()
+
+    # Its own tasks.
+
+    def own(self, task: Task) -> list[Command]:
+        """A client has brought a task."""
+        key = LoanId(self.me, 0, task.id)
+        if key in self.books.holdings:
+            raise InvalidArgumentError(f"task {task.id}: there is one of this name; give another")
+        self._office.write(Owned(task))
+        self._office.do(Start(task.id, self.books.holdings[key].running, 0))
+        return self._office.take_commands()
+
+    def end(self, task: str, now: int) -> list[Command]:
+        """A client has taken it away, wherever it runs."""
+        holding = self.books.holdings.get(LoanId(self.me, 0, task))
+        if holding is None:
+            raise InvalidArgumentError(f"task {task}: is not one of {self.me}")
+        if holding.is_here:
+            self._office.do(Stop(task, holding.running))
+        self._office.write(Gone(task))
+        self._lender.wake(now)
+        return self._office.take_commands()
+
+    def measure(self, loads: Mapping[str, Load]) -> list[Command]:
+        """What the tasks take that run here."""
+        for holding in list(self.books.here):
+            load = loads.get(holding.task.id)
+            if load is not None and load != holding.task.load:
+                self._office.write(Restated(holding.key, load))
+        return self._office.take_commands()
+
+    # What the shell has done.
+
+    def prepared(self, task: str, epoch: Epoch, now: int) -> list[Command]:
+        for holding in self._all_of(task):
+            if holding.state is State.PREPARING and holding.running == epoch:
+                self._borrower.prepared(holding)
+            else:
+                self._lender.prepared(holding, epoch, now)
+        return self._office.take_commands()
+
+    def unable(self, task: str, epoch: Epoch) -> list[Command]:
+        """A task could not be prepared here."""
+        for holding in self._all_of(task):
+            if holding.running == epoch:
+                self._borrower.unable(holding)
+        return self._office.take_commands()
+
+    def halted(self, task: str, epoch: Epoch, bucket: int, now: int) -> list[Command]:
+        for holding in self._all_of(task):
+            if (
+                holding.is_here
+                and holding.running == epoch
+                and not self._lender.halted(holding, bucket, now)
+                and not self._borrower.halted(holding, bucket, now)
+            ):
+                self._office.do(Resume(task, epoch))
+        return self._office.take_commands()
+
+    def fenced(self, task: str, epoch: Epoch, bucket: int) -> list[Command]:
+        self._office.answered(("fence", task, epoch))
+        for holding in self._all_of(task):
+            if (
+                holding.key in self._office.resuming
+                and holding.is_here
+                and holding.running == epoch
+            ):
+                self._office.resuming.discard(holding.key)
+                self._office.do(Start(task, epoch, bucket))
+            else:
+                self._lender.fenced(holding, epoch, bucket)
+        return self._office.take_commands()
+
+    def refused(self, task: str, epoch: Epoch, now: int) -> list[Command]:
+        """Its readers have heard of a higher epoch: somebody else runs it."""
+        self._office.answered(("fence", task, epoch))
+        for holding in self._all_of(task):
+            loan = holding.loan
+            is_fencing = loan is not None and loan.state is LoanState.FENCING
+            if is_fencing and loan is not None and loan.home == epoch:
+                self._office.write(Overruled(holding.key))
+            elif holding.is_here and holding.running == epoch:
+                self._office.resuming.discard(holding.key)
+                self._office.write(Overruled(holding.key))
+                self._office.do(Stop(task, epoch))
+        self._lender.wake(now)
+        return self._office.take_commands()
+
+    def _all_of(self, task: str) -> list[Holding]:
+        return [each for each in self.books.holdings.values() if each.task.id == task]
+
+    # What partners say.
+
+    def receive(self, sender: str, message: Message, now: int) -> list[Command]:
+        """`sender` is who it really is from: the shell has made sure."""
+        self._office.hear(sender, now)
+        match message:
+            case Offer():
+                self._seller.offer(sender, message, now)
+            case Release(number):
+                self._seller.release(sender, number)
+            case Answer():
+                self.buyer.answer(sender, message, now)
+            case Freed(number):
+                self._lender.cancelled(sender, LoanId(self.me, number, ""))
+            case Cancelled(loan):
+                self._lender.cancelled(sender, loan)
+            case Beat():
+                self._office.say(sender, Alive())
+            case Alive():
+                pass
+            case Ready() | Refuse() | Taken() | Renewed() | GiveBack() | HandBack():
+                self._hear_borrower(sender, message, now)
+            case _:
+                self._hear_lender(sender, message, now)
+        self._lender.wake(now)
+        return self._office.take_commands()
+
+    def _hear_borrower(
+        self,
+        sender: str,
+        message: Ready | Refuse | Taken | Renewed | GiveBack | HandBack,
+        now: int,
+    ) -> None:
+        match message:
+            case Ready(loan):
+                self._lender.ready(sender, loan)
+            case Refuse(loan):
+                self._lender.refuse(sender, loan, now)
+            case Taken(loan):
+                self._lender.taken(sender, loan, now)
+            case Renewed():
+                self._lender.renewed(sender, message)
+            case GiveBack(loan):
+                self._lender.give_back(sender, loan, now)
+            case HandBack():
+                self._lender.hand_back(sender, message, now)
+
+    def _hear_lender(
+        self,
+        sender: str,
+        message: Ship | Commit | Renew | Recall | Takeover | Closed | Cancel,
+        now: int,
+    ) -> None:
+        match message:
+            case Ship():
+                self._borrower.ship(sender, message, now)
+            case Commit():
+                self._borrower.commit(sender, message, now)
+            case Renew():
+                self._borrower.renew(sender, message, now)
+            case Recall(loan):
+                self._borrower.recall(sender, loan, now)
+            case Takeover(loan):
+                self._borrower.take_over(sender, loan)
+            case Closed(loan):
+                self._borrower.closed(sender, loan)
+            case Cancel():
+                self._borrower.cancel(sender, message)

@@ -1,0 +1,217 @@
+"""What load managers say to each other: offers, answers, and how a task is handed over.
+
+Any message may be lost, repeated or overtaken. Nothing in here says how loaded anybody is, what
+anything costs him, or with whom else he has contracts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from holdfast.protocol.contracts.tasks import Epoch, LoanId, Task
+
+__all__ = [
+    "Alive",
+    "Answer",
+    "Beat",
+    "Cancel",
+    "Cancelled",
+    "Closed",
+    "Commit",
+    "Freed",
+    "GiveBack",
+    "HandBack",
+    "Message",
+    "Offer",
+    "Ready",
+    "Recall",
+    "Refuse",
+    "Release",
+    "Renew",
+    "Renewed",
+    "Ship",
+    "Shipment",
+    "Taken",
+    "Takeover",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """Buyer: take these tasks, or some, at this price. Binding; so is the answer, for `hold` µs."""
+
+    number: int
+    price: float
+    tasks: tuple[Task, ...]
+    hold: int
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Seller: I take these at this price. None of them: no. A higher price: only at that."""
+
+    number: int
+    price: float
+    tasks: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """Buyer: you need not keep a place for what I offered."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Freed:
+    """Seller: I do not."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Shipment:
+    task: str
+    epoch: Epoch
+
+
+@dataclass(frozen=True, slots=True)
+class Ship:
+    """Buyer: these of an offer are yours at this price; prepare to run them."""
+
+    number: int
+    price: float
+    shipments: tuple[Shipment, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """Seller: I have its state and follow; say from which bucket on it is mine."""
+
+    loan: LoanId
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """Seller: I cannot; my promise is over, or it does not start here."""
+
+    loan: LoanId
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """Buyer: from this bucket on it is yours; I have run all before, and run none after."""
+
+    loan: LoanId
+    bucket: int
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """Seller: it runs here."""
+
+    loan: LoanId
+
+
+@dataclass(frozen=True, slots=True)
+class Renew:
+    """Buyer: keep it for another period, for which I pay so many units."""
+
+    loan: LoanId
+    period: int
+    units: float
+
+
+@dataclass(frozen=True, slots=True)
+class Renewed:
+    """Seller: so be it."""
+
+    loan: LoanId
+    period: int
+    units: float
+
+
+@dataclass(frozen=True, slots=True)
+class Recall:
+    """Buyer: I want it back."""
+
+    loan: LoanId
+
+
+@dataclass(frozen=True, slots=True)
+class GiveBack:
+    """Seller: prepare to run it yourself again."""
+
+    loan: LoanId
+
+
+@dataclass(frozen=True, slots=True)
+class Takeover:
+    """Buyer: I am ready; say from which bucket on."""
+
+    loan: LoanId
+
+
+@dataclass(frozen=True, slots=True)
+class HandBack:
+    """Seller: from this bucket on it is yours; so many periods I have served."""
+
+    loan: LoanId
+    bucket: int
+    periods: int
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """Buyer: it runs here again."""
+
+    loan: LoanId
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """Buyer: you do not run it any more; I pay so many periods, which you have served."""
+
+    loan: LoanId
+    paid: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelled:
+    """Seller: I do not."""
+
+    loan: LoanId
+
+
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """Buyer: are you there?"""
+
+
+@dataclass(frozen=True, slots=True)
+class Alive:
+    """Seller: I am."""
+
+
+Message = (
+    Offer
+    | Answer
+    | Release
+    | Freed
+    | Ship
+    | Ready
+    | Refuse
+    | Commit
+    | Taken
+    | Renew
+    | Renewed
+    | Recall
+    | GiveBack
+    | Takeover
+    | HandBack
+    | Closed
+    | Cancel
+    | Cancelled
+    | Beat
+    | Alive
+)

@@ -1,0 +1,52 @@
+"""How a load manager behaves where the mechanism leaves it free: times, margins, patience."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from holdfast.errors import InvalidArgumentError
+
+__all__ = ["SECOND", "Rules"]
+
+SECOND = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """Times are in microseconds."""
+
+    period: int = 10 * SECOND
+    """Between two rounds of offers: as long as measured loads need to follow a move."""
+    pause: int = 0
+    """After a partner that has not taken anything, before the next is asked."""
+    gather: int = SECOND // 10
+    """How long offers are gathered before the best paid are taken."""
+    answer: int = 2 * SECOND
+    """A partner that has not answered an offer by then is taken to refuse."""
+    backoff: int | None = None
+    """Before a partner that has refused is asked again; None: the duration of its contract."""
+    retry: int = SECOND // 2
+    """Before something is said again that was not answered; longer and longer."""
+    prepare: int = 120 * SECOND
+    """A partner that is not ready to run a task by then does not get it."""
+    beat: int = SECOND
+    patience: int = 10 * SECOND
+    """Silence after which a partner is taken to have failed."""
+    margin: float = 0.0
+    """The share of a price by which a move must pay, on either side: against loads that tremble."""
+    migration: float = 0.0
+    """What one move of a task costs, in the money of the costs and per duration."""
+    competitors: int = 0
+    """Sellers that one thinks to compete with when asking for more than the lowest price; 0: ask
+    for one's valuation itself, as the document's simulator does."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if value is not None and value < 0:
+                raise InvalidArgumentError(f"{field.name}: {value} is below 0; give 0 or more")
+        for name in ("period", "answer", "retry", "beat", "patience", "prepare"):
+            if getattr(self, name) == 0:
+                raise InvalidArgumentError(f"{name}: 0 leaves no time; give more")
+        if self.margin >= 1:
+            raise InvalidArgumentError(f"margin: {self.margin} leaves nothing; give less than 1")

@@ -1,0 +1,110 @@
+"""Taking load in: offers are gathered for a while, the best paid taken first (ACCEPT_LOAD, 6.6.2).
+
+A place is kept for all that is promised until it is taken, released or over, and counts as load in
+every later decision: no place is promised twice.
+"""
+
+from __future__ import annotations
+
+from holdfast.protocol.contracts.choosing import bid, choose_taken
+from holdfast.protocol.contracts.contract import Contract
+from holdfast.protocol.contracts.messages import Answer, Freed, Offer
+from holdfast.protocol.contracts.office import Office
+from holdfast.protocol.contracts.records import Promised, Unpromised
+
+__all__ = ["MAX_TASKS", "Seller"]
+
+MAX_TASKS = 10_000
+"""In one offer."""
+
+
+class Seller:
+    def __init__(self, office: Office) -> None:
+        self._office = office
+        self._offers: dict[str, Offer] = {}
+        """The newest of each buyer."""
+        self._closing: int | None = None
+        self._outbid: set[str] = set()
+        """Buyers who did not take what was asked for; the next time it is the valuation itself."""
+
+    @property
+    def due(self) -> int | None:
+        ends = [each.until for each in self._office.books.promises.values()]
+        if self._closing is not None:
+            ends.append(self._closing)
+        return min(ends, default=None)
+
+    def offer(self, buyer: str, offer: Offer, now: int) -> None:
+        books = self._office.books
+        promise = books.promises.get((buyer, offer.number))
+        if promise is not None:
+            tasks = tuple(task.id for task in promise.tasks)
+            self._office.say(buyer, Answer(offer.number, promise.price, tasks))
+        elif offer.number <= books.promised.get(buyer, 0) or not self._is_fair(buyer, offer):
+            self._office.say(buyer, Answer(offer.number, offer.price, ()))
+        else:
+            known = self._offers.get(buyer)
+            if known is None or known.number <= offer.number:
+                self._offers[buyer] = offer
+            if self._closing is None:
+                self._closing = now + self._office.rules.gather
+
+    def _is_fair(self, buyer: str, offer: Offer) -> bool:
+        contract = self._office.contracts.of(buyer)
+        return (
+            contract is not None
+            and contract.low <= offer.price <= contract.high
+            and 0 < len(offer.tasks) <= MAX_TASKS
+            and len({task.id for task in offer.tasks}) == len(offer.tasks)
+            and offer.hold > 0
+            and all(contract.allows(task.kind) for task in offer.tasks)
+        )
+
+    def release(self, buyer: str, number: int) -> None:
+        promise = self._office.books.promises.get((buyer, number))
+        offer = self._offers.get(buyer)
+        if offer is not None and offer.number == number:
+            del self._offers[buyer]
+        if promise is not None:
+            self._office.write(Unpromised(buyer, number))
+            contract = self._office.contracts.of(buyer)
+            if contract is not None and promise.price > contract.low:
+                self._outbid.add(buyer)
+        self._office.say(buyer, Freed(number))
+
+    def wake(self, now: int) -> None:
+        for (buyer, number), promise in list(self._office.books.promises.items()):
+            if promise.until <= now:
+                self._office.write(Unpromised(buyer, number))
+        if self._closing is not None and self._closing <= now:
+            self._closing = None
+            offers, self._offers = self._offers, {}
+            for buyer in sorted(offers, key=lambda each: (-offers[each].price, each)):
+                self._decide(buyer, offers[buyer], now)
+
+    def _decide(self, buyer: str, offer: Offer, now: int) -> None:
+        contract = self._office.contracts.of(buyer)
+        price: float = offer.price
+        names: tuple[str, ...] = ()
+        if contract is not None:
+            price, names = self._value(contract, offer)
+        if names:
+            tasks = tuple(task for task in offer.tasks if task.id in names)
+            until = now + offer.hold
+            self._office.write(Promised(buyer, offer.number, price, tasks, until))
+        self._office.say(buyer, Answer(offer.number, price, names))
+
+    def _value(self, contract: Contract, offer: Offer) -> tuple[float, tuple[str, ...]]:
+        """What is taken at which price."""
+        office, margin = self._office, self._office.rules.margin
+        everything = office.books.expected
+        loads = [(task.id, task.load) for task in offer.tasks]
+        taken = choose_taken(
+            office.cost, everything, loads, offer.price, contract.units, margin=margin
+        )
+        if taken:
+            self._outbid.discard(contract.buyer)
+            return offer.price, tuple(taken)
+        competitors = 0 if contract.buyer in self._outbid else office.rules.competitors
+        asked = bid(office.cost, everything, loads, contract, competitors, margin=margin)
+        return (offer.price, ()) if asked is None else (asked.price, asked.tasks)

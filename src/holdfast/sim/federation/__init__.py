@@ -1,0 +1,20 @@
+"""Participants that move load by contracts: the real load managers, under every kind of fault.
+
+A scenario is drawn from a seed, run, and judged: `try_federation(draw_federation(seed))`.
+"""
+
+from holdfast.sim.federation.drawing import draw_federation, draw_steady, step_crashes
+from holdfast.sim.federation.oracle import FederationTrial, try_federation
+from holdfast.sim.federation.scenario import Participant, Scenario
+from holdfast.sim.federation.world import FederationWorld
+
+__all__ = [
+    "FederationTrial",
+    "FederationWorld",
+    "Participant",
+    "Scenario",
+    "draw_federation",
+    "draw_steady",
+    "step_crashes",
+    "try_federation",
+]

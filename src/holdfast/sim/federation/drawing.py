@@ -1,0 +1,188 @@
+"""Scenarios drawn from a seed, and those in which somebody dies at each step of a move."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from random import Random
+
+from holdfast.protocol.contracts import (
+    SECOND,
+    Contract,
+    Cost,
+    Costs,
+    Load,
+    Rules,
+    Task,
+    Units,
+    marginal,
+    power,
+    queueing,
+)
+from holdfast.sim.federation.scenario import (
+    Change,
+    Crash,
+    Cut,
+    Participant,
+    Scenario,
+    StepCrash,
+)
+from holdfast.sim.federation.world import FederationWorld
+from holdfast.sim.sharing.scenario import Weather
+
+__all__ = ["RULES", "draw_federation", "draw_steady", "step_crashes"]
+
+RULES = Rules(
+    period=SECOND,
+    gather=SECOND // 20,
+    answer=SECOND // 2,
+    retry=SECOND // 7,
+    prepare=6 * SECOND,
+    beat=SECOND // 4,
+    patience=3 * SECOND,
+    backoff=SECOND,
+)
+CALM = 20 * SECOND
+
+
+def draw_steady(seed: int) -> Scenario:
+    """Nobody dies, and no message is lost: all is a planned move."""
+    return _draw(Random(f"steady {seed}"), seed, faults=False)
+
+
+def draw_federation(seed: int) -> Scenario:
+    """A few participants, some overloaded, and all that can go wrong until it is calm."""
+    return _draw(Random(f"federation {seed}"), seed, faults=True)
+
+
+def _draw(random: Random, seed: int, *, faults: bool) -> Scenario:
+    names = [f"p{at}" for at in range(random.randint(2, 5))]
+    participants = {name: _participant(random, name) for name in names}
+    contracts = []
+    for buyer in names:
+        for seller in names:
+            if buyer != seller and random.random() < 0.7:
+                contracts.append(_contract(random, buyer, seller, participants[buyer].cost))
+    scenario = Scenario(
+        seed,
+        participants,
+        contracts,
+        RULES,
+        changes=_changes(random, participants),
+        unable=random.choice([0.0, 0.0, 0.2]) if faults else 0.0,
+        end=CALM + 6 * SECOND,
+    )
+    if not faults:
+        return scenario
+    weather = Weather(
+        loss=random.choice([0.0, 0.05, 0.2]),
+        repeats=random.choice([0.0, 0.1, 0.3]),
+        jitter=random.choice([2_000, 50_000, 300_000]),
+        calm=CALM,
+    )
+    return replace(
+        scenario,
+        weather=weather,
+        crashes=_crashes(random, names),
+        cuts=[_cut(random, names) for _ in range(random.randint(0, 2))],
+    )
+
+
+def _participant(random: Random, name: str) -> Participant:
+    scale = random.choice([0.5, 1.0, 2.0])
+    cost: Cost = random.choice(
+        [
+            Costs(queueing(scale=scale), queueing(scale=scale)),
+            Costs(power(4 * scale, 2.0), power(scale, 3.0)),
+            Costs(queueing(0.9, scale), power(scale, 2.0)),
+        ]
+    )
+    heavy = random.random() < 0.5
+    tasks = [
+        Task(
+            f"{name}-t{at}",
+            Load(random.randint(1, 30) / 100, random.choice([0.0, random.random() / 10])),
+            random.choice(["stage", "stage", "private"]),
+        )
+        for at in range(random.randint(3, 9) if heavy else random.randint(0, 3))
+    ]
+    return Participant(cost, tuple(tasks))
+
+
+def _contract(random: Random, buyer: str, seller: str, cost: Cost) -> Contract:
+    level = random.uniform(0.4, 0.95)
+    high = marginal(cost, Load(0.01), Load(level)) / 0.01
+    low = high if random.random() < 0.5 else high * random.uniform(0.6, 0.95)
+    return Contract(
+        buyer,
+        seller,
+        high,
+        low,
+        duration=random.choice([None, 3 * SECOND, 8 * SECOND]),
+        units=Units(1.0, random.choice([0.0, 0.5])),
+        kinds=random.choice([None, None, frozenset({"stage"})]),
+        onward=random.random() < 0.8,
+    )
+
+
+def _changes(random: Random, participants: dict[str, Participant]) -> list[Change]:
+    tasks = [task for each in participants.values() for task in each.tasks]
+    if not tasks:
+        return []
+    return [
+        Change(
+            random.randrange(CALM),
+            random.choice(tasks).id,
+            Load(random.randint(1, 40) / 100, random.random() / 10),
+        )
+        for _ in range(random.randint(0, 4))
+    ]
+
+
+def _crashes(random: Random, names: list[str]) -> list[Crash]:
+    crashes = [
+        Crash(
+            random.choice(names),
+            random.randrange(SECOND, CALM - 6 * SECOND),
+            random.choice([SECOND // 10, SECOND, 5 * SECOND]),
+        )
+        for _ in range(random.randint(0, 4))
+    ]
+    if random.random() < 0.3:
+        crashes.append(Crash(random.choice(names), random.randrange(CALM), None))
+    return crashes
+
+
+def _cut(random: Random, names: list[str]) -> Cut:
+    one, other = random.sample(names, 2)
+    return Cut(one, other, random.randrange(CALM - 8 * SECOND), random.randrange(8 * SECOND))
+
+
+def step_crashes(
+    back: int | None = SECOND, *, chain: bool = False, ranges: bool = False
+) -> Iterator[Scenario]:
+    """One overloaded participant, one or two partners; each dies before each of its commands.
+
+    Its tasks go out, are renewed, and come home when its load falls. In a `chain` the partner hands
+    them on, for its own partner is cheaper.
+    """
+    whole = _one_move(chain, ranges)
+    world = FederationWorld(whole)
+    world.run()
+    for name, party in world.parties.items():
+        for step in range(1, party.steps + 1):
+            yield replace(whole, step_crash=StepCrash(name, step, back))
+
+
+def _one_move(chain: bool, ranges: bool) -> Scenario:
+    cost = Costs(power(10.0, 2.0), power(1.0, 2.0))
+    cheap = Costs(power(1.0, 2.0), power(1.0, 2.0))
+    tasks = tuple(Task(f"t{at}", Load(0.3)) for at in range(3))
+    low = 9.0 if ranges else 12.0
+    contracts = [Contract("a", "b", 12.0, low, duration=4 * SECOND)]
+    participants = {"a": Participant(cost, tasks), "b": Participant(cost, ())}
+    if chain:
+        contracts.append(Contract("b", "c", 2.0, 2.0, duration=2 * SECOND))
+        participants["c"] = Participant(cheap, ())
+    changes = [Change(9 * SECOND, each.id, Load(0.1)) for each in tasks]
+    return Scenario(0, participants, contracts, RULES, changes=changes, end=18 * SECOND)

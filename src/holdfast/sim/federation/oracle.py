@@ -1,0 +1,132 @@
+"""Whether a run kept what the mechanism promises."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations
+
+from holdfast.protocol.contracts import SECOND, LoanState, State, reconcile
+from holdfast.protocol.contracts.choosing import bid, choose_offer, choose_taken
+from holdfast.protocol.contracts.records import Failed
+from holdfast.sim.federation.scenario import BUCKET, Scenario
+from holdfast.sim.federation.world import FederationWorld
+from holdfast.sim.world import EndlessRunError
+
+__all__ = ["FederationTrial", "try_federation"]
+
+PATIENCE = 60
+"""Seconds after the end within which all that is under way must have come to its end."""
+LAG = 15
+"""Buckets that a task may be behind."""
+
+
+@dataclass(frozen=True, slots=True)
+class FederationTrial:
+    """What came of it; no `problems` if all is right."""
+
+    world: FederationWorld
+    problems: tuple[str, ...]
+
+
+def try_federation(scenario: Scenario) -> FederationTrial:
+    world = FederationWorld(scenario)
+    try:
+        world.run()
+        for _ in range(2 * PATIENCE):
+            if not any(_unfinished(world)):
+                break
+            world.run_on(SECOND // 2 + 7_000)
+    except EndlessRunError as error:
+        return FederationTrial(world, (f"endless: {error}",))
+    found = [*dict.fromkeys(world.problems), *_always(world), *_unfinished(world)]
+    return FederationTrial(world, tuple(found))
+
+
+def _always(world: FederationWorld) -> Iterator[str]:
+    """What must hold whatever happens."""
+    for task, readers in world.readers.items():
+        if readers.gaps:
+            yield f"{task}: readers were given buckets with a gap before them"
+    failed = any(
+        isinstance(record, Failed) for party in world.parties.values() for record in party.journal
+    )
+    for (task, bucket), runs in world.computed.items():
+        if len(set(runs)) < len(runs) and not world.deaths:
+            yield f"{task}: bucket {bucket} was computed twice by one: {runs}"
+        if len({epoch for _, epoch in runs}) < len(set(runs)):
+            yield f"{task}: two computed bucket {bucket} as the same epoch: {runs}"
+        if len(runs) > 1 and not failed and not world.deaths:
+            yield f"{task}: bucket {bucket} was computed at two places by a planned move: {runs}"
+
+
+def _unfinished(world: FederationWorld) -> Iterator[str]:
+    """What must hold when all is calm."""
+    yield from _lost(world)
+    up = {name: party.manager for name, party in world.parties.items() if party.is_up}
+    for name, manager in up.items():
+        books = manager.books
+        for told, (partner, _) in books.untold.items():
+            if partner in up:
+                yield f"{name} has not told {partner} of {told}"
+        for holding in books.holdings.values():
+            lender = holding.key.lender
+            if holding.state in (State.PREPARING, State.BACK, State.OVERRULED) and lender in up:
+                yield f"{name}: {holding.key} is still {holding.state.value}"
+        for loan in books.loans:
+            if loan.state is not LoanState.OUT:
+                yield f"{name}: loan {loan.id} is still {loan.state.value}"
+        for buyer, number in books.promises:
+            if buyer in up and number not in up[buyer].books.offers:
+                yield f"{name} keeps a place for {buyer} that nobody wants"
+    for one, other in combinations(up.values(), 2):
+        for difference in reconcile(one.books.ledger, other.books.ledger):
+            yield f"ledgers of {one.me} and {other.me}: {difference}"
+    if len(up) == len(world.parties):
+        balance = sum(manager.books.ledger.balance() for manager in up.values())
+        if abs(balance) > 1e-9:
+            yield f"{balance} of money came from nowhere"
+    yield from _profitable(world)
+
+
+def _lost(world: FederationWorld) -> Iterator[str]:
+    """Tasks whose outputs do not come, though their owner is there."""
+    for name, participant in world.scenario.participants.items():
+        for task in participant.tasks:
+            behind = world.now // BUCKET - world.readers[task.id].next
+            if world.parties[name].is_up and behind > LAG:
+                yield f"{task.id} is lost: {behind} buckets behind"
+
+
+def _profitable(world: FederationWorld) -> Iterator[str]:
+    """Moves that would pay both and have not been made: it has not converged."""
+    for contract in world.scenario.contracts:
+        buyer, seller = world.parties[contract.buyer], world.parties[contract.seller]
+        if not (buyer.is_up and seller.is_up):
+            continue
+        books, margin = buyer.manager.books, world.scenario.rules.margin
+        loads = [
+            (key, holding.task.load)
+            for key, holding in sorted(books.holdings.items())
+            if holding.is_idle and holding.onward and contract.allows(holding.task.kind)
+        ]
+        cost = buyer.manager.cost
+        migration = world.scenario.rules.migration
+        offer = choose_offer(
+            cost, books.staying, loads, contract.low, contract.units,
+            margin=margin, migration=migration,
+        )  # fmt: skip
+        goods = [(key, load) for key, load in loads if key in offer]
+        there = seller.manager.cost, seller.manager.books.expected
+        if choose_taken(*there, goods, contract.low, contract.units, margin=margin):
+            yield f"{contract.buyer} could hand something to {contract.seller}"
+            continue
+        asked = bid(*there, goods, contract, 0, margin=margin)
+        if asked is None:
+            continue
+        again = [(key, load) for key, load in loads if key in asked.tasks]
+        if choose_offer(
+            cost, books.staying, again, asked.price, contract.units,
+            margin=margin, migration=migration,
+        ):  # fmt: skip
+            yield f"{contract.buyer} could hand {again} to {contract.seller} at {asked.price}"

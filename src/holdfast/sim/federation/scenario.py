@@ -1,0 +1,78 @@
+"""A simulated federation: who is in it, what they have agreed upon, and what goes wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from holdfast.protocol.contracts import SECOND, Contract, Cost, Load, Rules, Task
+from holdfast.sim.sharing.scenario import Weather
+
+__all__ = ["BUCKET", "Change", "Crash", "Cut", "Participant", "Scenario", "StepCrash"]
+
+BUCKET = SECOND // 5
+"""The span of a bucket, and how often there is a new one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Participant:
+    cost: Cost
+    tasks: tuple[Task, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Crash:
+    """A participant ends at this time, and is started again so long after, or never."""
+
+    name: str
+    at: int
+    back: int | None = SECOND
+
+
+@dataclass(frozen=True, slots=True)
+class StepCrash:
+    """A participant ends before it does this one of its commands, counted from its beginning."""
+
+    name: str
+    step: int
+    back: int | None = SECOND
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Two participants do not hear of each other for a while; readers hear of both."""
+
+    one: str
+    other: str
+    at: int
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """From then on a task takes this much, wherever it runs."""
+
+    at: int
+    task: str
+    load: Load
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    seed: int
+    participants: Mapping[str, Participant]
+    contracts: Sequence[Contract]
+    rules: Rules
+    weather: Weather = field(default_factory=Weather)
+    crashes: Sequence[Crash] = ()
+    step_crash: StepCrash | None = None
+    cuts: Sequence[Cut] = ()
+    changes: Sequence[Change] = ()
+    unable: float = 0.0
+    """How often a task does not start where it should."""
+    end: int = 30 * SECOND
+
+    @property
+    def is_steady(self) -> bool:
+        """Whether nobody crashes and nobody is cut off."""
+        return not self.crashes and self.step_crash is None and not self.cuts

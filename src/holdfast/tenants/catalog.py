@@ -1,0 +1,401 @@
+"""The documents of all tenants: put, changed and deleted while updates flow.
+
+A change is an entry of the log. It is checked and written in one transaction, and takes effect for
+the updates that come after it in the log, whenever those are calculated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+import msgspec
+
+from holdfast.protocol.composition.definitions import (
+    admits,
+    channel_types,
+    fits_query,
+    owner_of,
+    resolved,
+)
+from holdfast.protocol.composition.documents import (
+    DocumentError,
+    Input,
+    Query,
+    ServiceObject,
+    Stream,
+)
+from holdfast.protocol.composition.graph import depths
+from holdfast.tenants.errors import NotFoundError, QuotaError
+from holdfast.tenants.expressions import Types, compile_stream
+from holdfast.tenants.graph import Edge, around, edges_from, edges_into, streams_at
+from holdfast.tenants.log import Log
+from holdfast.tenants.quotas import Quotas
+from holdfast.tenants.store.database import FOREVER, Database, Work
+
+__all__ = ["Catalog", "Change", "Stored"]
+
+MOST_AROUND: Final = 20_000
+"""Streams that hang together, upstream or downstream of one."""
+
+
+class Change(msgspec.Struct, frozen=True):
+    """What a change of a document does to updates; the body of its log entry."""
+
+    removed: list[str] = []
+    cleared: list[str] = []
+    """Whose channels are others now, so that their last updates mean nothing any more."""
+
+
+class Stored(NamedTuple):
+    document: ServiceObject
+    version: int
+
+
+class Catalog:
+    def __init__(self, database: Database, log: Log) -> None:
+        self._database = database
+        self._log = log
+
+    def get(self, tenant: str, name: str) -> Stored:
+        found = self._current(self._database, tenant, name)
+        if found is None:
+            raise NotFoundError(f"object: there is no {name!r} of yours")
+        return found
+
+    def names(self, tenant: str) -> list[tuple[str, int]]:
+        rows = self._database.rows(
+            "SELECT name, version FROM objects WHERE tenant = ? AND until = ? ORDER BY name",
+            (tenant, FOREVER),
+        )
+        return [(name, int(version)) for name, version in rows]
+
+    def put(self, tenant: str, name: str, document: ServiceObject, quotas: Quotas) -> int:
+        """Answers its version. The same document again changes nothing."""
+        streams = resolved(tenant, name, document)
+        # Expressions are compiled before the log is held up for anybody else.
+        compiled = self._types(self._database, tenant, name, streams, quotas)
+        _compile(streams, compiled)
+        with self._log.turn():
+            with self._database.transaction() as work:
+                before = self._current(work, tenant, name)
+                if before is not None and before.document == document:
+                    return before.version
+                types = self._types(work, tenant, name, streams, quotas)
+                # An input may have changed meanwhile.
+                _compile(streams, {p: t for p, t in types.items() if compiled.get(p) != t})
+                position, version = self._put(work, tenant, name, document, streams, quotas)
+            self._log.moved(position)
+        return version
+
+    def _put(
+        self,
+        work: Work,
+        tenant: str,
+        name: str,
+        document: ServiceObject,
+        streams: Mapping[str, Stream],
+        quotas: Quotas,
+    ) -> tuple[int, int]:
+        old = self._streams(work, tenant, name)
+        _check_count(work, tenant, quotas, len(streams) - len(old))
+        changed = {path: stream for path, stream in streams.items() if old.get(path) != stream}
+        position = self._write(work, tenant, name, old, streams)
+        version = self._replace(work, tenant, name, position, document)
+        self._connect(work, changed, position, quotas)
+        _check_depth(work, tenant, changed, quotas)
+        return position, version
+
+    def delete(self, tenant: str, name: str) -> None:
+        with self._log.turn():
+            with self._database.transaction() as work:
+                before = self._current(work, tenant, name)
+                if before is None:
+                    raise NotFoundError(f"object: there is no {name!r} of yours")
+                old = self._streams(work, tenant, name)
+                position = self._write(work, tenant, name, old, {})
+                self._replace(work, tenant, name, position, None)
+            self._log.moved(position)
+
+    def _current(self, work: Database | Work, tenant: str, name: str) -> Stored | None:
+        rows = work.rows(
+            "SELECT body, version FROM objects WHERE tenant = ? AND name = ? AND until = ?",
+            (tenant, name, FOREVER),
+        )
+        if not rows:
+            return None
+        return Stored(msgspec.json.decode(rows[0][0], type=ServiceObject), int(rows[0][1]))
+
+    def _streams(self, work: Database | Work, tenant: str, name: str) -> dict[str, Stream]:
+        before = self._current(work, tenant, name)
+        if before is None:
+            return {}
+        return streams_at(work, [f"{tenant}/{name}/{each}" for each in before.document.streams])
+
+    def _types(
+        self,
+        work: Database | Work,
+        tenant: str,
+        name: str,
+        streams: Mapping[str, Stream],
+        quotas: Quotas,
+    ) -> dict[str, Types]:
+        """For each stream that changes and is calculated, the types of its inputs; raises if it may
+        not read one."""
+        old = self._streams(work, tenant, name)
+        changed = {path: stream for path, stream in streams.items() if old.get(path) != stream}
+        wanted = {
+            each.stream
+            for stream in changed.values()
+            for each in stream.inputs.values()
+            if each.stream is not None and each.stream not in streams
+        }
+        known = {**streams_at(work, wanted), **streams}
+        found: dict[str, Types] = {}
+        for path, stream in changed.items():
+            place = f"streams.{path.rpartition('/')[2]}"
+            if len(stream.inputs) > quotas.inputs:
+                raise QuotaError(f"{place}.inputs: has {len(stream.inputs)} of {quotas.inputs}")
+            if stream.is_composite:
+                found[path] = {
+                    alias: _types_of(f"{place}.inputs.{alias}", each, known, tenant)
+                    for alias, each in stream.inputs.items()
+                }
+        return found
+
+    def _write(
+        self,
+        work: Work,
+        tenant: str,
+        name: str,
+        old: Mapping[str, Stream],
+        new: Mapping[str, Stream],
+    ) -> int:
+        """The log entry, and the streams as they are from there on."""
+        removed = sorted(set(old) - set(new))
+        cleared = sorted(
+            path
+            for path in set(old) & set(new)
+            if channel_types(old[path]) != channel_types(new[path])
+        )
+        body = msgspec.json.encode(Change(removed, cleared))
+        position = self._log.change(f"{tenant}/{name}", body, work)
+        changed = sorted(path for path in {*old, *new} if old.get(path) != new.get(path))
+        ended = [path for path in changed if path in old]
+        for table, column in (("streams", "path"), ("edges", "target")):
+            work.many(
+                f"UPDATE {table} SET until = ? WHERE {column} = ? AND until = ?",
+                [(position, path, FOREVER) for path in ended],
+            )
+        for table, column in (("tags", "path"), ("wants", "target")):
+            work.many(f"DELETE FROM {table} WHERE {column} = ?", [(path,) for path in ended])
+        work.many(
+            "INSERT INTO streams (path, owner, since, until, body) VALUES (?, ?, ?, ?, ?)",
+            [
+                (path, tenant, position, FOREVER, msgspec.json.encode(new[path]).decode())
+                for path in changed
+                if path in new
+            ],
+        )
+        return position
+
+    def _replace(
+        self, work: Work, tenant: str, name: str, position: int, document: ServiceObject | None
+    ) -> int:
+        """Answers the version; they go on where an earlier document of this name ended."""
+        work.run(
+            "UPDATE objects SET until = ? WHERE tenant = ? AND name = ? AND until = ?",
+            (position, tenant, name, FOREVER),
+        )
+        past = work.rows(
+            "SELECT coalesce(max(version), 0) FROM objects WHERE tenant = ? AND name = ?",
+            (tenant, name),
+        )[0][0]
+        version = int(past) + 1
+        if document is not None:
+            body = msgspec.json.encode(document).decode()
+            work.run(
+                "INSERT INTO objects (tenant, name, version, since, until, body) "
+                "VALUES (?, ?, ?, ?, ?, ?)",
+                (tenant, name, version, position, FOREVER, body),
+            )
+        return version
+
+    def _connect(
+        self, work: Work, changed: Mapping[str, Stream], position: int, quotas: Quotas
+    ) -> None:
+        """The edges of changed streams: into them, and from them to those whose query they fit."""
+        tags = [
+            (path, tag, value)
+            for path, s in changed.items()
+            for tag, value in s.description.items()
+        ]
+        work.many("INSERT INTO tags (path, tag, value) VALUES (?, ?, ?)", tags)
+        edges: set[tuple[str, str, str]] = set()
+        for path, stream in changed.items():
+            for alias, each in stream.inputs.items():
+                if each.query is None:
+                    edges.add((each.stream or "", path, alias))
+                    continue
+                tag, value = next(iter(sorted(each.query.match.items())))
+                work.run(
+                    "INSERT INTO wants (target, alias, tag, value) VALUES (?, ?, ?, ?)",
+                    (path, alias, tag, value),
+                )
+                members = _members(work, path, stream, alias, tag, value)
+                if len(members) > quotas.members:
+                    raise QuotaError(
+                        f"streams.{path.rpartition('/')[2]}.inputs.{alias}: {len(members)} streams "
+                        f"fit, of {quotas.members} at most; ask for something narrower"
+                    )
+                edges |= {(member, path, alias) for member in members}
+        _check_fan_out(work, edges, quotas)
+        edges |= _wanted_by_others(work, changed, position, quotas)
+        work.many(
+            "INSERT INTO edges (source, target, alias, since, until) VALUES (?, ?, ?, ?, ?) "
+            "ON CONFLICT DO NOTHING",
+            [(*edge, position, FOREVER) for edge in sorted(edges)],
+        )
+
+
+def _types_of(place: str, given: Input, known: Mapping[str, Stream], tenant: str) -> dict[str, str]:
+    if given.query is not None:
+        return {name: str(kind) for name, kind in given.query.channels.items()}
+    assert given.stream is not None
+    source = known.get(given.stream)
+    if source is None or not admits(given.stream, source, tenant):
+        raise DocumentError(
+            f"{place}: there is no stream {given.stream} that you may read; ask its owner for "
+            "access"
+        )
+    return channel_types(source)
+
+
+def _compile(streams: Mapping[str, Stream], types: Mapping[str, Types]) -> None:
+    for path, of_inputs in types.items():
+        try:
+            compile_stream(streams[path], of_inputs)
+        except DocumentError as error:
+            raise DocumentError(f"streams.{path.rpartition('/')[2]}.{error}") from None
+
+
+def _members(work: Work, path: str, stream: Stream, alias: str, tag: str, value: str) -> list[str]:
+    query = stream.inputs[alias].query
+    assert query is not None
+    rows = work.rows("SELECT path FROM tags WHERE tag = ? AND value = ?", (tag, value))
+    found = streams_at(work, [row[0] for row in rows])
+    return sorted(
+        each
+        for each, other in found.items()
+        if each != path and _is_member(query, each, other, path)
+    )
+
+
+def _is_member(query: Query, path: str, stream: Stream, target: str) -> bool:
+    return fits_query(query, path, stream) and admits(path, stream, owner_of(target))
+
+
+def _wanted_by_others(
+    work: Work, changed: Mapping[str, Stream], position: int, quotas: Quotas
+) -> set[tuple[str, str, str]]:
+    """Queries of streams that are there already; members that no longer fit leave them.
+
+    Nobody is refused a stream because of what others ask for: a query that has too many members, or
+    would be one too many who take the stream, goes without it, and says so among its errors.
+    """
+    edges: set[tuple[str, str, str]] = set()
+    for path, stream in changed.items():
+        held = edges_from(work, [path])
+        targets = {edge[1] for edge in held}
+        wants = []
+        for tag, value in stream.description.items():
+            wants += work.rows(
+                "SELECT target, alias FROM wants WHERE tag = ? AND value = ?", (tag, value)
+            )
+        others = streams_at(work, {*targets, *(target for target, _ in wants)})
+        for _, target, alias in held:
+            query = _query(others, target, alias)
+            if query is not None and not _is_member(query, path, stream, target):
+                work.run(
+                    "UPDATE edges SET until = ? WHERE source = ? AND target = ? AND alias = ? "
+                    "AND until = ?",
+                    (position, path, target, alias, FOREVER),
+                )
+        for target, alias in sorted(set(wants)):
+            query = _query(others, target, alias)
+            if (
+                target == path
+                or (path, target, alias) in held
+                or query is None
+                or not _is_member(query, path, stream, target)
+            ):
+                continue
+            members = sum(edge[2] == alias for edge in edges_into(work, [target]))
+            if members < quotas.members and len(targets) < quotas.fan_out:
+                edges.add((path, target, alias))
+                targets.add(target)
+            else:
+                _note_left_out(work, path, target, alias, position)
+    return edges
+
+
+def _query(streams: Mapping[str, Stream], target: str, alias: str) -> Query | None:
+    found = streams.get(target)
+    return None if found is None or alias not in found.inputs else found.inputs[alias].query
+
+
+def _note_left_out(work: Work, path: str, target: str, alias: str, position: int) -> None:
+    work.run(
+        "INSERT INTO failures (path, position, number, timestamp, kind, message) "
+        "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+        (target, position, 0, 0, "members", f"inputs.{alias}: {path} fits, but is one too many"),
+    )
+
+
+def _check_count(work: Work, tenant: str, quotas: Quotas, more: int) -> None:
+    if more <= 0:
+        return
+    have = work.rows(
+        "SELECT count(*) FROM streams WHERE owner = ? AND until = ?", (tenant, FOREVER)
+    )[0][0]
+    if int(have) + more > quotas.streams:
+        raise QuotaError(
+            f"streams: you have {have} and would get {more} more, of {quotas.streams} at most"
+        )
+
+
+def _check_fan_out(work: Work, edges: set[tuple[str, str, str]], quotas: Quotas) -> None:
+    sources = {edge[0] for edge in edges}
+    held = edges_from(work, sources)
+    for source in sources:
+        targets = {e[1] for e in held if e[0] == source} | {e[1] for e in edges if e[0] == source}
+        if len(targets) > quotas.fan_out:
+            raise QuotaError(
+                f"inputs: {source} is taken by {len(targets)} streams, of {quotas.fan_out} at "
+                "most; derive from one of those"
+            )
+
+
+def _check_depth(work: Work, tenant: str, changed: Mapping[str, Stream], quotas: Quotas) -> None:
+    """From the sources to the tenant's own streams: what others derive from them is theirs."""
+
+    def own_from(paths: list[str]) -> list[Edge]:
+        return [edge for edge in edges_from(work, paths) if owner_of(edge[1]) == tenant]
+
+    composites = [path for path, stream in changed.items() if stream.is_composite]
+    up = around(composites, lambda paths: edges_into(work, paths), 0, MOST_AROUND)
+    down = around(composites, own_from, 1, MOST_AROUND)
+    if up is None or down is None:
+        raise QuotaError(
+            f"inputs: more than {MOST_AROUND} streams would hang together; use fewer inputs"
+        )
+    following: dict[str, list[str]] = {}
+    for source, target, _ in sorted({*up, *down}):
+        following.setdefault(source, []).append(target)
+    names = sorted({*following, *(path for paths in following.values() for path in paths)})
+    deepest = max(depths(names, following).values(), default=0)
+    if deepest > quotas.depth:
+        raise QuotaError(
+            f"inputs: {deepest} streams would stand one after the other, of {quotas.depth} at "
+            "most; use streams that are nearer to the sources"
+        )

@@ -1,0 +1,103 @@
+"""A small client, for programs that publish or follow streams. It needs nothing but Python.
+
+client = Client("http://127.0.0.1:8080", token)
+client.publish("ann/roof/air", {"celsius": -3.5})
+for update in client.follow("ben/chill/felt"):
+    print(update["values"])
+"""
+
+from __future__ import annotations
+
+import json
+import ssl
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.error import HTTPError
+from urllib.parse import quote, urlencode
+from urllib.request import Request, urlopen
+
+from holdfast.errors import HoldfastError
+
+__all__ = ["Client", "RefusedByServerError"]
+
+
+class RefusedByServerError(HoldfastError):
+    """What the server said, with the status it gave."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Client:
+    def __init__(
+        self, address: str, token: str, *, authority: str | None = None, timeout: float = 30.0
+    ) -> None:
+        """`authority`: the file with the certificate of whoever signed the server's."""
+        self._address = address.rstrip("/")
+        self._token = token
+        self._timeout = timeout
+        self._tls = ssl.create_default_context(cafile=authority) if authority else None
+
+    def put(self, name: str, document: Mapping[str, Any]) -> int:
+        """Create or change a service object; answers its version."""
+        return int(self._ask("PUT", f"/v1/objects/{quote(name)}", document)["version"])
+
+    def delete(self, name: str) -> None:
+        self._ask("DELETE", f"/v1/objects/{quote(name)}")
+
+    def publish(
+        self, stream: str, values: Mapping[str, Any] | list[dict[str, Any]], **more: Any
+    ) -> list[dict[str, Any]]:
+        """The values of one update, with timestamp, key or offset; or a list of whole updates."""
+        body = values if isinstance(values, list) else {"channels": values, **more}
+        answer: list[dict[str, Any]] = self._ask("POST", f"{_path(stream)}/updates", body)
+        return answer
+
+    def last(self, stream: str) -> dict[str, Any]:
+        answer: dict[str, Any] = self._ask("GET", f"{_path(stream)}/last")
+        return answer
+
+    def updates(self, stream: str, **wanted: Any) -> list[dict[str, Any]]:
+        """By `since`, `until`, `after`, `key`, `text`, `latitude`, `longitude`, `km`, `limit`."""
+        asked = f"?{urlencode(wanted)}" if wanted else ""
+        answer: list[dict[str, Any]] = self._ask("GET", f"{_path(stream)}/updates{asked}")
+        return answer
+
+    def errors(self, stream: str) -> list[dict[str, Any]]:
+        answer: list[dict[str, Any]] = self._ask("GET", f"{_path(stream)}/errors")
+        return answer
+
+    def follow(self, stream: str, after: int = -1) -> Iterator[dict[str, Any]]:
+        """Updates as they come, from beyond this offset; ends when the stream does."""
+        with self._open("GET", f"{_path(stream)}/events?after={after}") as answer:
+            ended = False
+            for line in answer:
+                if line.startswith(b"event: end"):
+                    ended = True
+                elif line.startswith(b"data: ") and not ended:
+                    yield json.loads(line[6:])
+
+    def _ask(self, method: str, path: str, body: Any = None) -> Any:
+        with self._open(method, path, body) as answer:
+            data = answer.read()
+        return json.loads(data) if data else None
+
+    def _open(self, method: str, path: str, body: Any = None) -> Any:
+        data = None if body is None else json.dumps(body).encode()
+        headers = {"authorization": f"Bearer {self._token}", "content-type": "application/json"}
+        request = Request(self._address + path, data, headers, method=method)
+        try:
+            return urlopen(request, timeout=self._timeout, context=self._tls)
+        except HTTPError as error:
+            with error:
+                said = error.read()
+            try:
+                message = json.loads(said)["error"]
+            except (ValueError, KeyError, TypeError):
+                message = said.decode("utf-8", "replace")[:300]
+            raise RefusedByServerError(error.code, message) from None
+
+
+def _path(stream: str) -> str:
+    return f"/v1/streams/{quote(stream)}"

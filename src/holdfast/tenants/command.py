@@ -1,0 +1,91 @@
+"""The commands `holdfast serve` and `holdfast tenant ...`; they import what they need when run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = ["serve", "tenant"]
+
+tenant = typer.Typer(
+    name="tenant", help="Those who share a server of streams.", no_args_is_help=True
+)
+
+State = Annotated[Path, typer.Option(help="The folder of the server.")]
+Store = Annotated[
+    str | None,
+    typer.Option(
+        envvar="HOLDFAST_DATABASE",
+        help="postgresql://... instead of SQLite in the folder; better given by the environment.",
+    ),
+]
+
+
+def serve(
+    state: State = Path("tenants"),
+    listen: Annotated[str, typer.Option(help="HOST:PORT.")] = "127.0.0.1:8080",
+    database: Store = None,
+    certificate: Annotated[Path | None, typer.Option(help="For TLS, as PEM.")] = None,
+    key: Annotated[Path | None, typer.Option(help="Of the certificate, as PEM.")] = None,
+    webhook_host: Annotated[
+        list[str] | None, typer.Option(help="A host that actions may call; may be given again.")
+    ] = None,
+    mqtt: Annotated[str | None, typer.Option(help="HOST:PORT of a broker to bridge to.")] = None,
+    master: Annotated[str, typer.Option(help="The Spark master.")] = "local[2]",
+) -> None:
+    """Serve streams that many tenants publish, derive and follow, without a restart."""
+    from holdfast.tenants.serving import serve as run
+
+    run(
+        state,
+        listen=listen,
+        database=database,
+        certificate=certificate,
+        key=key,
+        webhook_hosts=webhook_host or (),
+        mqtt=mqtt,
+        master=master,
+    )
+
+
+@tenant.command("add")
+def add(
+    name: Annotated[str, typer.Argument(help="What to call it.")],
+    state: State = Path("tenants"),
+    database: Store = None,
+    streams: Annotated[int | None, typer.Option(help="So many streams it may have.")] = None,
+    updates_per_second: Annotated[
+        float | None, typer.Option(help="So many updates it may publish.")
+    ] = None,
+) -> None:
+    """Let a tenant in. Its token is printed, this once."""
+    import msgspec
+
+    from holdfast.tenants.quotas import Quotas
+    from holdfast.tenants.service import Service
+
+    quotas = Quotas()
+    if streams is not None:
+        quotas = msgspec.structs.replace(quotas, streams=streams)
+    if updates_per_second is not None:
+        quotas = msgspec.structs.replace(quotas, updates_per_second=updates_per_second)
+    service = Service.open(state, database)
+    try:
+        print(service.registry.add(name, quotas))
+    finally:
+        service.database.close()
+
+
+@tenant.command("list")
+def names(state: State = Path("tenants"), database: Store = None) -> None:
+    """Their names."""
+    from holdfast.tenants.service import Service
+
+    service = Service.open(state, database)
+    try:
+        for name in service.registry.names():
+            print(name)
+    finally:
+        service.database.close()

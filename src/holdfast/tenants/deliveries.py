@@ -1,0 +1,157 @@
+"""Actions done: webhooks called and messages sent, each at least once, with an id to know it by.
+
+Calls lie in the store from the transaction that set them off. What fails is tried again, later and
+later, and in the end given up and shown.
+"""
+
+from __future__ import annotations
+
+import http.client
+import logging
+import ssl
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import msgspec
+
+from holdfast.protocol.composition.definitions import full_path
+from holdfast.protocol.composition.documents import Action, ServiceObject
+from holdfast.tenants.engine.storing import insert_calls
+from holdfast.tenants.service import Service
+from holdfast.tenants.store.database import FOREVER, Work
+
+__all__ = ["Deliveries"]
+
+PATIENCE: Final = 10.0
+"""Seconds for a webhook to answer."""
+TRIES: Final = 8
+LOOK: Final = 0.5
+DEEPEST: Final = 5
+"""Composite actions inside of each other."""
+AT_ONCE: Final = 20
+
+logger = logging.getLogger(__name__)
+
+
+class Deliveries:
+    """A thread that makes the calls that are due."""
+
+    def __init__(self, service: Service, send: Callable[[str, bytes], None] | None = None) -> None:
+        """`send`: a topic and what to publish there, if there is a broker."""
+        self._service = service
+        self._send = send
+        self._end = threading.Event()
+        self._bell = threading.Event()
+        self._silence = service.listen(lambda _: self._bell.set())
+        self._thread = threading.Thread(target=self._run, name="deliveries", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._silence()
+        self._end.set()
+        self._bell.set()
+        self._thread.join(PATIENCE + 5)
+
+    def _run(self) -> None:
+        while not self._end.is_set():
+            try:
+                if self.deliver() == 0:
+                    self._bell.wait(LOOK)
+                    self._bell.clear()
+            except Exception:
+                logger.exception("deliveries: will be tried again")
+                self._end.wait(LOOK)
+
+    def deliver(self) -> int:
+        """Make the calls that are due now; answers how many."""
+        rows = self._service.database.rows(
+            "SELECT id, action, origin, body, tries FROM calls WHERE state = 'due' AND due <= ? "
+            "ORDER BY id LIMIT ?",
+            (int(time.time() * 1e6), AT_ONCE),
+        )
+        for number, path, origin, body, tries in rows:
+            if self._end.is_set():
+                break
+            try:
+                said = self._make(path, origin, body)
+            except Exception as error:
+                self._note_failure(number, tries + 1, f"{type(error).__name__}: {error}"[:300])
+            else:
+                self._note(number, "done", tries + 1, 0, said)
+        return len(rows)
+
+    def _make(self, path: str, origin: str, body: str) -> str:
+        action = self._action(path)
+        if action is None:
+            return "there is no such action any more"
+        if action.webhook is not None:
+            return self._post(action.webhook, f"{path}:{origin}", body)
+        if action.mqtt is not None:
+            if self._send is None:
+                raise ConnectionError("this server has no broker; start it with --mqtt")
+            self._send(f"{path.partition('/')[0]}/actions/{action.mqtt}", body.encode())
+            return "sent"
+        return self._divide(action, path, origin, body)
+
+    def _divide(self, action: Action, path: str, origin: str, body: str) -> str:
+        """A composite action sets off the others."""
+        if origin.count(">") >= DEEPEST:
+            return f"not done: composite actions are {DEEPEST} deep at most"
+        tenant, name, _ = path.split("/")
+        others = [full_path(tenant, name, each) for each in action.calls]
+        mine = [each for each in others if each.partition("/")[0] == tenant]
+        with self._service.database.transaction() as work:
+            insert_calls(work, [(each, f"{origin}>{path}", body) for each in mine])
+        return f"set off {len(mine)} others"
+
+    def _post(self, url: str, key: str, body: str) -> str:
+        """No redirect is followed: it could lead to a host that may not be called."""
+        parts = urlsplit(url)
+        if parts.hostname not in self._service.webhook_hosts:
+            return f"not done: {parts.hostname} may not be called"
+        connection: http.client.HTTPConnection
+        if parts.scheme == "https":
+            connection = http.client.HTTPSConnection(
+                parts.hostname, parts.port, timeout=PATIENCE, context=ssl.create_default_context()
+            )
+        else:
+            connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=PATIENCE)
+        try:
+            target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+            headers = {"content-type": "application/json", "idempotency-key": key}
+            connection.request("POST", target, body.encode(), headers)
+            status = connection.getresponse().status
+        finally:
+            connection.close()
+        if not 200 <= status < 300:
+            raise ConnectionError(f"it answered {status}")
+        return f"answered {status}"
+
+    def _action(self, path: str) -> Action | None:
+        tenant, name, action = path.split("/")
+        rows = self._service.database.rows(
+            "SELECT body FROM objects WHERE tenant = ? AND name = ? AND until = ?",
+            (tenant, name, FOREVER),
+        )
+        if not rows:
+            return None
+        return msgspec.json.decode(rows[0][0], type=ServiceObject).actions.get(action)
+
+    def _note_failure(self, number: int, tries: int, said: str) -> None:
+        if tries >= TRIES:
+            self._note(number, "failed", tries, 0, said)
+        else:
+            self._note(number, "due", tries, int((time.time() + 2.0 ** (tries - 2)) * 1e6), said)
+
+    def _note(self, number: int, state: str, tries: int, due: int, said: str) -> None:
+        with self._service.database.transaction() as work:
+            _update(work, (state, tries, due, said, number))
+
+
+def _update(work: Work, values: tuple[Any, ...]) -> None:
+    work.run("UPDATE calls SET state = ?, tries = ?, due = ?, said = ? WHERE id = ?", values)

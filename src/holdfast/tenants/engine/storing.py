@@ -1,0 +1,134 @@
+"""Store and emit: what came of a batch, in one transaction with how far the log has been settled.
+
+A batch that is run again finds that it has been, and changes nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from holdfast.errors import StoreCorruptError
+from holdfast.protocol.composition.definitions import owner_of
+from holdfast.protocol.composition.updates import Update
+from holdfast.tenants.catalog import Change
+from holdfast.tenants.engine.operating import Outcome, Row
+from holdfast.tenants.log import read_entries
+from holdfast.tenants.store.database import Database, Work
+
+__all__ = ["progress", "store"]
+
+_ENCODE = msgspec.json.Encoder(order="deterministic").encode
+
+
+def progress(database: Database | Work) -> int:
+    """Up to where the log has been settled."""
+    return int(database.rows("SELECT position FROM progress WHERE name = 'engine'")[0][0])
+
+
+def store(database: Database, start: int, end: int, outcomes: Sequence[Outcome]) -> bool:
+    """False: this was stored before."""
+    with database.transaction() as work:
+        done = progress(work)
+        if done >= end:
+            return False
+        if done != start:
+            raise StoreCorruptError(
+                f"log: a batch from {start} came after {done}; start the server again, alone"
+            )
+        for entry in read_entries(database, start, end) if end == start + 1 else ():
+            if entry.kind == "change":
+                _apply(work, msgspec.json.decode(entry.body, type=Change))
+        for outcome in outcomes:
+            _insert(work, outcome)
+        work.run("UPDATE progress SET position = ? WHERE name = 'engine'", (end,))
+    return True
+
+
+def _apply(work: Work, change: Change) -> None:
+    for path in change.removed:
+        for table in ("updates", "latest", "failures", "lags"):
+            work.run(f"DELETE FROM {table} WHERE path = ?", (path,))
+    for path in change.cleared:
+        for table in ("latest", "lags"):
+            work.run(f"DELETE FROM {table} WHERE path = ?", (path,))
+        # They have other channels than what comes now: no window may look at them.
+        work.run("UPDATE updates SET late = 1 WHERE path = ?", (path,))
+
+
+def _insert(work: Work, outcome: Outcome) -> None:
+    work.many(
+        "INSERT INTO updates (path, number, position, timestamp, partition_key, late, body, words, "
+        "latitude, longitude) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [_row(row) for row in outcome.rows],
+    )
+    last = {(r.update.stream, r.update.key): r.update for r in outcome.rows if not r.late}
+    work.many(
+        "INSERT INTO latest (path, partition_key, body) VALUES (?, ?, ?) "
+        "ON CONFLICT (path, partition_key) DO UPDATE SET body = excluded.body",
+        [(path, key, _ENCODE(update).decode()) for (path, key), update in last.items()],
+    )
+    numbers = {r.update.stream: r.update.offset + 1 for r in outcome.rows if r.derived}
+    work.many(
+        "INSERT INTO numbers (path, following) VALUES (?, ?) "
+        "ON CONFLICT (path) DO UPDATE SET following = excluded.following",
+        numbers.items(),
+    )
+    work.many(
+        "INSERT INTO failures (path, position, number, timestamp, kind, message) "
+        "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+        [
+            (f.stream, f.position, f.number, f.timestamp, f.kind, f.message)
+            for f in outcome.failures
+        ],
+    )
+    for path, source, lag in outcome.lags:
+        work.run("DELETE FROM lags WHERE path = ? AND source = ?", (path, source))
+        if lag is not None:
+            work.run(
+                "INSERT INTO lags (path, source, body) VALUES (?, ?, ?)",
+                (path, source, _ENCODE(lag).decode()),
+            )
+    insert_calls(work, [(action, _origin(u), _ENCODE(u).decode()) for action, u in outcome.calls])
+
+
+def insert_calls(work: Work, calls: Iterable[tuple[str, str, str]]) -> None:
+    """Action, what set it off, what it is told. Each is to be made once."""
+    made = list(calls)
+    if not made:
+        return
+    following = int(work.rows("SELECT coalesce(max(id), 0) FROM calls")[0][0]) + 1
+    work.many(
+        "INSERT INTO calls (id, tenant, action, origin, body, state, tries, due, said) "
+        "VALUES (?, ?, ?, ?, ?, 'due', 0, ?, '') ON CONFLICT DO NOTHING",
+        [
+            (number, owner_of(action), action, origin, body, int(time.time() * 1e6))
+            for number, (action, origin, body) in enumerate(made, following)
+        ],
+    )
+
+
+def _origin(update: Update) -> str:
+    return f"{update.stream}@{update.offset}"
+
+
+def _row(row: Row) -> tuple[Any, ...]:
+    update = row.update
+    latitude, longitude = (update.values.get(name) for name in ("latitude", "longitude"))
+    placed = isinstance(latitude, float) and isinstance(longitude, float)
+    words = " ".join(value for value in update.values.values() if isinstance(value, str))
+    return (
+        update.stream,
+        update.offset,
+        update.position,
+        update.timestamp,
+        update.key,
+        int(row.late),
+        _ENCODE(update).decode(),
+        words.casefold(),
+        latitude if placed else None,
+        longitude if placed else None,
+    )

@@ -1,0 +1,268 @@
+"""The expressions of a stream in the Common Expression Language, compiled and checked once.
+
+Types are checked when a stream is written, and so is what an expression can cost at most
+(`protocol.composition.bounds`). The package that runs them has no way to reach files, the network
+or Python: all that an expression can say is a value made of the variables it is given.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from cel_expr_python import cel
+
+from holdfast.errors import InvalidArgumentError
+from holdfast.protocol.composition.bounds import (
+    MOST_WORK,
+    bound_of_type,
+    check_cost,
+    names_in,
+)
+from holdfast.protocol.composition.documents import DocumentError, Stream
+from holdfast.protocol.composition.settling import WINDOW, ExpressionError
+from holdfast.tenants.syntax import read_syntax
+
+__all__ = ["Broken", "Compiled", "Types", "compile_stream"]
+
+Types = Mapping[str, Mapping[str, str]]
+"""For each input the types of its channels."""
+
+_T = cel.Type
+_TYPES: Final = {
+    "number": _T.DOUBLE,
+    "integer": _T.INT,
+    "boolean": _T.BOOL,
+    "string": _T.STRING,
+    "number[]": _T.List(_T.DOUBLE),
+    "integer[]": _T.List(_T.INT),
+    "boolean[]": _T.List(_T.BOOL),
+    "string[]": _T.List(_T.STRING),
+}
+_KEPT: Final = ("min", "max", "first", "last", "sum")
+"""Aggregates that answer the type they are given."""
+_HAS: Final = re.compile(r"\bhas\s*\(")
+MOST_LIFT: Final = 1_000
+"""Steps to read one update into an aggregate: there are many of them."""
+MOST_OF_STREAM: Final = 2_000_000
+
+_HINTS: Final = {
+    "found no matching overload": "numbers are written 2.0, integers 2; double(x) makes a number",
+    "undeclared reference": "inputs are read as INPUT.CHANNEL",
+    "recursion": "divide it among several channels or streams",
+}
+
+
+def _function(name: str, count: int, run: Callable[..., float]) -> Any:
+    overload = cel.Overload(f"{name}_{count}", _T.DOUBLE, [_T.DOUBLE] * count, False, run)
+    return cel.FunctionDecl(name, [overload])
+
+
+_FUNCTIONS: Final = [
+    _function("pow", 2, math.pow),
+    _function("sqrt", 1, math.sqrt),
+    _function("exp", 1, math.exp),
+    _function("ln", 1, math.log),
+    _function("abs", 1, abs),
+    _function("floor", 1, lambda x: float(math.floor(x))),
+    _function("ceil", 1, lambda x: float(math.ceil(x))),
+    _function("round", 1, lambda x: float(round(x))),
+    _function("min", 2, min),
+    _function("max", 2, max),
+    _function("sin", 1, math.sin),
+    _function("cos", 1, math.cos),
+    _function("atan2", 2, math.atan2),
+]
+
+
+@dataclass(frozen=True)
+class _Program:
+    place: str
+    expression: Any
+    variables: frozenset[str]
+    type: str
+    work: int
+
+    def run(self, scope: Mapping[str, Any]) -> Any:
+        data = {name: scope[name] for name in self.variables if name in scope}
+        try:
+            result = self.expression.eval(data=data)
+        except (RuntimeError, ValueError, MemoryError, OverflowError) as error:
+            raise ExpressionError(f"{self.place}: {_first_line(error)}") from None
+        if result.type() == _T.ERROR:
+            raise ExpressionError(f"{self.place}: {_first_line(result.value())}")
+        return result.plain_value()
+
+
+class Compiled:
+    """A calculation of `protocol.composition.settling`."""
+
+    def __init__(self, programs: Mapping[str, _Program], stream: Stream) -> None:
+        self._filter = programs.get("filter")
+        self._group = programs.get("group")
+        self._channels = {name: programs[f"channels.{name}"] for name in stream.channels}
+        self._lifts = {
+            name: programs.get(f"aggregate.fields.{name}")
+            for name in (stream.aggregate.fields if stream.aggregate else ())
+        }
+        self._calls = [
+            (call.action, programs.get(f"actions.{number}"))
+            for number, call in enumerate(stream.actions)
+        ]
+
+    def passes(self, scope: Mapping[str, Any]) -> bool:
+        return self._filter is None or bool(self._filter.run(scope))
+
+    def key(self, scope: Mapping[str, Any]) -> str:
+        assert self._group is not None
+        return str(self._group.run(scope))
+
+    def lift(self, name: str, scope: Mapping[str, Any]) -> Any:
+        program = self._lifts[name]
+        return 1 if program is None else program.run(scope)
+
+    def values(self, scope: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: program.run(scope) for name, program in self._channels.items()}
+
+    def calls(self, scope: Mapping[str, Any]) -> Sequence[str]:
+        return [action for action, when in self._calls if when is None or when.run(scope)]
+
+
+class Broken:
+    """A stream whose inputs have changed, so that it cannot be calculated any more."""
+
+    def __init__(self, message: str) -> None:
+        self._message = message
+
+    def passes(self, scope: Mapping[str, Any]) -> bool:
+        raise ExpressionError(self._message)
+
+    def key(self, scope: Mapping[str, Any]) -> str:
+        raise ExpressionError(self._message)
+
+    def lift(self, name: str, scope: Mapping[str, Any]) -> Any:
+        raise ExpressionError(self._message)
+
+    def values(self, scope: Mapping[str, Any]) -> dict[str, Any]:
+        raise ExpressionError(self._message)
+
+    def calls(self, scope: Mapping[str, Any]) -> Sequence[str]:
+        raise ExpressionError(self._message)
+
+
+def compile_stream(stream: Stream, types: Types) -> Compiled:
+    """Raises `DocumentError` that names the expression and what is wrong with it."""
+    variables = _variables(types)
+    scope = _Scope(variables)
+    programs: dict[str, _Program] = {}
+
+    def add(
+        place: str, source: str, wanted: str | None, scope: _Scope, most: int = MOST_WORK
+    ) -> str:
+        program = _compile(place, source, wanted, scope, most)
+        programs[place] = program
+        return program.type
+
+    if stream.group is not None:
+        add("group", stream.group, "string", scope)
+    if stream.aggregate is not None:
+        own = _Scope(_variables({stream.aggregate.input: types[stream.aggregate.input]}))
+        added = {f"{WINDOW}._count": "integer"}
+        for name, field in stream.aggregate.fields.items():
+            place, kind = f"aggregate.fields.{name}", "integer"
+            if field.of is not None:
+                kind = add(place, field.of, None, own, MOST_LIFT)
+            elif field.function != "count":
+                raise DocumentError(f"{place}: of is missing; say what the {field.function} is of")
+            added[f"{WINDOW}.{name}"] = _answer(place, field.function, kind)
+        scope = _Scope({**variables, **added})
+    if stream.filter is not None:
+        add("filter", stream.filter, "boolean", scope)
+    for name, channel in stream.channels.items():
+        if channel.expression is None:
+            raise DocumentError(f"channels.{name}: expression is missing; the stream has inputs")
+        add(f"channels.{name}", channel.expression, channel.type, scope)
+    for number, call in enumerate(stream.actions):
+        if call.when is not None:
+            add(f"actions.{number}", call.when, "boolean", scope)
+    if sum(program.work for program in programs.values()) > MOST_OF_STREAM:
+        raise DocumentError(
+            f"its expressions may take more than {MOST_OF_STREAM:,} steps together; divide it"
+        )
+    return Compiled(programs, stream)
+
+
+def _variables(types: Types) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for alias, channels in types.items():
+        found |= {f"{alias}.{name}": kind for name, kind in channels.items()}
+        found |= {f"{alias}._present": "boolean", f"{alias}._time": "integer"}
+        found |= {f"{alias}._key": "string", f"{alias}._stream": "string"}
+    return found
+
+
+class _Scope:
+    """What an expression may name; made once for all expressions of a stream."""
+
+    def __init__(self, variables: Mapping[str, str]) -> None:
+        self.bounds = {name: bound_of_type(kind) for name, kind in variables.items()}
+        self.environment = cel.NewEnv(
+            variables={name: _TYPES[kind] for name, kind in variables.items()},
+            functions=_FUNCTIONS,
+        )
+
+
+def _compile(place: str, source: str, wanted: str | None, scope: _Scope, most: int) -> _Program:
+    if _HAS.search(source):
+        # On a qualified name the package answers the value itself.
+        raise DocumentError(f"{place}: has() does not work here; ask INPUT._present instead")
+    try:
+        expression = scope.environment.compile(source)
+    except (RuntimeError, ValueError) as error:
+        raise DocumentError(f"{place}: {_explained(error)}") from None
+    kind = next((k for k, t in _TYPES.items() if t == expression.return_type()), None)
+    if kind is None or (wanted is not None and kind != wanted):
+        given = kind or expression.return_type().name()
+        raise DocumentError(f"{place}: gives {given}, not {wanted or 'a value of a channel'}")
+    if wanted is None and kind.endswith("[]"):
+        raise DocumentError(f"{place}: gives {kind}; an aggregate is over single values")
+    try:
+        syntax = read_syntax(expression.serialize())
+        work = check_cost(syntax, scope.bounds, most)
+    except InvalidArgumentError as error:
+        raise DocumentError(f"{place}: {error}") from None
+    return _Program(place, expression, names_in(syntax) & set(scope.bounds), kind, work)
+
+
+def _answer(place: str, function: str, kind: str) -> str:
+    """The type of an aggregate of values of this type."""
+    if function == "count":
+        return "integer"
+    if function in ("any", "all"):
+        wanted: tuple[str, ...] = ("boolean",)
+    elif function in ("first", "last"):
+        wanted = ("number", "integer", "boolean", "string")
+    elif function in ("min", "max"):
+        wanted = ("number", "integer", "string")
+    else:
+        wanted = ("number", "integer")
+    if kind not in wanted:
+        raise DocumentError(
+            f"{place}: there is no {function} of {kind}; give {' or '.join(wanted)}"
+        )
+    return kind if function in (*_KEPT, "any", "all", "range") else "number"
+
+
+def _explained(error: Exception) -> str:
+    text = str(error).removeprefix("INVALID_ARGUMENT: ").strip()
+    lines = [line.strip() for line in text.splitlines() if "ERROR" in line] or [text]
+    said = "; ".join(line.removeprefix("ERROR: <input>:") for line in lines)[:500]
+    hint = next((hint for sign, hint in _HINTS.items() if sign in text), None)
+    return f"{said} ({hint})" if hint else said
+
+
+def _first_line(error: object) -> str:
+    return str(error).splitlines()[0][:300] if str(error) else type(error).__name__

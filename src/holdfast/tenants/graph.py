@@ -1,0 +1,76 @@
+"""The streams and edges that stand in the store, as they were at a place of the log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Literal
+
+import msgspec
+
+from holdfast.protocol.composition.documents import Stream
+from holdfast.tenants.store.database import FOREVER, Database, Work, rows_among
+
+__all__ = ["Edge", "around", "edges_from", "edges_into", "streams_at"]
+
+Edge = tuple[str, str, str]
+"""Source, target, and what the target calls it."""
+
+_DECODER = msgspec.json.Decoder(Stream)
+
+
+def streams_at(
+    database: Database | Work, paths: Iterable[str], position: int = FOREVER - 1
+) -> dict[str, Stream]:
+    """Those that there are."""
+    rows = rows_among(
+        database,
+        "SELECT path, body FROM streams WHERE since <= ? AND until > ? AND path IN (@)",
+        paths,
+        (position, position),
+    )
+    return {path: _DECODER.decode(body) for path, body in rows}
+
+
+def edges_from(
+    database: Database | Work, sources: Iterable[str], position: int = FOREVER - 1
+) -> list[Edge]:
+    return _edges(database, "source", sources, position)
+
+
+def edges_into(
+    database: Database | Work, targets: Iterable[str], position: int = FOREVER - 1
+) -> list[Edge]:
+    return _edges(database, "target", targets, position)
+
+
+def _edges(
+    database: Database | Work,
+    end: Literal["source", "target"],
+    paths: Iterable[str],
+    position: int,
+) -> list[Edge]:
+    rows = rows_among(
+        database,
+        f"SELECT source, target, alias FROM edges WHERE since <= ? AND until > ? AND {end} IN (@)",
+        paths,
+        (position, position),
+    )
+    return [(source, target, alias) for source, target, alias in rows]
+
+
+def around(
+    starts: Iterable[str], edges_of: Callable[[list[str]], list[Edge]], side: int, most: int
+) -> list[Edge] | None:
+    """All edges that lead away from the starts: on the side of the sources (0) or targets (1).
+    None if there are more streams than `most`."""
+    found: list[Edge] = []
+    known = set(starts)
+    front = list(known)
+    while front:
+        edges = edges_of(front)
+        found += edges
+        front = sorted({edge[side] for edge in edges} - known)
+        known.update(front)
+        if len(known) > most:
+            return None
+    return found

@@ -1,0 +1,81 @@
+"""Updates as server-sent events, from where the subscriber was last."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from typing import Any, Final
+
+import msgspec
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+
+from holdfast.errors import HoldfastError
+from holdfast.tenants.errors import QuotaError
+from holdfast.tenants.reading import Wanted
+from holdfast.tenants.registry import Tenant
+from holdfast.tenants.service import Service
+
+__all__ = ["Events"]
+
+PULSE: Final = 15.0
+"""Seconds after which something is sent, so that a connection that is gone is noticed."""
+AT_ONCE: Final = 500
+
+
+class Events:
+    """All who wait for updates of this process."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._open: Counter[str] = Counter()
+
+    def admit(self, tenant: Tenant) -> None:
+        """Raises if the tenant has too many connections that wait."""
+        if self._open[tenant.name] >= tenant.quotas.subscribers:
+            raise QuotaError(
+                f"events: you have {tenant.quotas.subscribers} subscribers, and may have no more"
+            )
+
+    async def of(
+        self, request: Request, tenant: Tenant, path: str, after: int
+    ) -> AsyncIterator[bytes]:
+        self._open[tenant.name] += 1
+        bell = asyncio.Event()
+        loop = asyncio.get_running_loop()
+
+        def ring(_: int) -> None:
+            loop.call_soon_threadsafe(bell.set)
+
+        stop = self._service.listen(ring)
+        try:
+            yield b": welcome\n\n"
+            while not await request.is_disconnected():
+                bell.clear()
+                try:
+                    found = await run_in_threadpool(
+                        self._service.reading.updates,
+                        tenant.name,
+                        path,
+                        Wanted(after=after, limit=AT_ONCE),
+                    )
+                except HoldfastError:
+                    # It was removed, or is no longer shared.
+                    yield b"event: end\ndata: {}\n\n"
+                    return
+                for update in found:
+                    after = update["offset"]
+                    yield _event(update)
+                if len(found) < AT_ONCE:
+                    try:
+                        await asyncio.wait_for(bell.wait(), PULSE)
+                    except TimeoutError:
+                        yield b": still here\n\n"
+        finally:
+            stop()
+            self._open[tenant.name] -= 1
+
+
+def _event(update: dict[str, Any]) -> bytes:
+    return b"id: %d\ndata: %s\n\n" % (update["offset"], msgspec.json.encode(update))

@@ -1,0 +1,211 @@
+"""The log: every update and every change of a document, in one order.
+
+Nothing is acknowledged before it is in it, and all else can be made from it again.
+
+One process writes it. Publications of several threads that come at once are committed together.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import msgspec
+
+from holdfast.tenants.errors import ConflictError, TenantError
+from holdfast.tenants.store.database import Database, Work
+
+__all__ = ["Entry", "Log", "Publication", "Receipt", "read_entries"]
+
+
+class Entry(NamedTuple):
+    """As it is in the log."""
+
+    position: int
+    kind: str
+    path: str
+    number: int
+    timestamp: int
+    key: str
+    body: str
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """An update of a simple stream that is to be taken in."""
+
+    path: str
+    timestamp: int
+    values: dict[str, Any]
+    key: str = ""
+    offset: int | None = None
+    """Given by a publisher that counts by itself, so that it can say the same again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    offset: int
+    position: int
+    duplicate: bool = False
+    """It was there already, and is not there twice now."""
+
+
+@dataclass
+class _Waiting:
+    publications: Sequence[Publication]
+    receipts: list[Receipt] = field(default_factory=list)
+    failure: Exception | None = None
+    done: bool = False
+
+
+class Log:
+    """The only one who writes the log of this database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._turn = threading.Lock()
+        self._waiting: deque[_Waiting] = deque()
+        self._end = int(database.rows("SELECT coalesce(max(position), 0) FROM log")[0][0])
+        self._numbers: dict[str, int] = {}
+
+    @property
+    def end(self) -> int:
+        return self._end
+
+    def append(self, publications: Sequence[Publication]) -> list[Receipt]:
+        """All of them or none; returns when they are safe."""
+        mine = _Waiting(publications)
+        self._waiting.append(mine)
+        with self._turn:
+            if not mine.done:
+                self._commit_waiting()
+        if mine.failure is not None:
+            raise mine.failure
+        return mine.receipts
+
+    def change(self, path: str, body: bytes, work: Work) -> int:
+        """The position of a change that is part of a transaction; `with log.turn()` around it."""
+        position = self._end + 1
+        _insert(work, [(position, "change", path, position, 0, "", body.decode())])
+        return position
+
+    def turn(self) -> threading.Lock:
+        """To be held from `change` until its transaction is committed and `moved` was called."""
+        return self._turn
+
+    def moved(self, position: int) -> None:
+        self._end = position
+
+    def _commit_waiting(self) -> None:
+        group = []
+        while self._waiting:
+            group.append(self._waiting.popleft())
+        try:
+            self._commit(group)
+        except TenantError:
+            # One of them cannot be taken; the others do not suffer for it.
+            for each in group:
+                try:
+                    self._commit([each])
+                except Exception as error:
+                    each.failure = error
+        except Exception as error:
+            for each in group:
+                each.failure = error
+        for each in group:
+            each.done = True
+
+    def _commit(self, group: Sequence[_Waiting]) -> None:
+        position = self._end
+        rows: list[tuple[Any, ...]] = []
+        receipts: list[list[Receipt]] = []
+        numbers: dict[str, int] = {}
+        with self._database.transaction() as work:
+            for each in group:
+                got = []
+                for publication in each.publications:
+                    known = self._known(work, publication, numbers, rows)
+                    if known is None:
+                        position += 1
+                        number = self._number(work, publication, numbers)
+                        rows.append(_row(position, number, publication))
+                        known = Receipt(number, position)
+                    got.append(known)
+                receipts.append(got)
+            _insert(work, rows)
+        self._numbers.update(numbers)
+        for each, got in zip(group, receipts, strict=True):
+            each.receipts = got
+        self.moved(position)
+
+    def _number(self, work: Work, publication: Publication, numbers: dict[str, int]) -> int:
+        number = publication.offset
+        if number is None:
+            number = self._following(work, publication.path, numbers)
+        numbers[publication.path] = number + 1
+        return number
+
+    def _following(self, work: Work, path: str, numbers: dict[str, int]) -> int:
+        if path in numbers:
+            return numbers[path]
+        if path not in self._numbers:
+            found = work.rows("SELECT max(number) FROM log WHERE path = ?", (path,))[0][0]
+            self._numbers[path] = 0 if found is None else int(found) + 1
+        return self._numbers[path]
+
+    def _known(
+        self,
+        work: Work,
+        publication: Publication,
+        numbers: dict[str, int],
+        rows: Iterable[tuple[Any, ...]],
+    ) -> Receipt | None:
+        """What is there already under the offset that a publisher gave."""
+        number = publication.offset
+        if number is None or number >= self._following(work, publication.path, numbers):
+            return None
+        mine = _row(0, number, publication)
+        stored = [row for row in rows if row[2:4] == mine[2:4]] or work.rows(
+            "SELECT position, kind, path, number, timestamp, partition_key, body FROM log "
+            "WHERE path = ? AND number = ?",
+            (publication.path, number),
+        )
+        if not stored or tuple(stored[0])[2:] != mine[2:]:
+            raise ConflictError(
+                f"offset: {number} of {publication.path} is taken or passed; "
+                f"the next one is {self._following(work, publication.path, numbers)}"
+            )
+        return Receipt(number, int(stored[0][0]), duplicate=True)
+
+
+def read_entries(database: Database, after: int, until: int) -> list[Entry]:
+    rows = database.rows(
+        "SELECT position, kind, path, number, timestamp, partition_key, body FROM log "
+        "WHERE position > ? AND position <= ? ORDER BY position",
+        (after, until),
+    )
+    return [Entry(*row) for row in rows]
+
+
+def _row(position: int, number: int, publication: Publication) -> tuple[Any, ...]:
+    body = msgspec.json.encode(publication.values, order="deterministic").decode()
+    return (
+        position,
+        "update",
+        publication.path,
+        number,
+        publication.timestamp,
+        publication.key,
+        body,
+    )
+
+
+def _insert(work: Work, rows: Iterable[tuple[Any, ...]]) -> None:
+    work.many(
+        "INSERT INTO log (position, kind, path, number, timestamp, partition_key, body) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?)",
+        rows,
+    )

@@ -1,0 +1,52 @@
+"""How much one tenant may have, so that others have the rest."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+import msgspec
+
+from holdfast.tenants.errors import QuotaError
+
+__all__ = ["Quotas", "Rates"]
+
+
+class Quotas(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    streams: int = 1000
+    inputs: int = 64
+    """Of one stream."""
+    members: int = 1000
+    """Of a query."""
+    depth: int = 200
+    """Streams one after the other, whoever owns them."""
+    fan_out: int = 1000
+    """Streams that take the same one."""
+    updates_per_second: float = 1000.0
+    burst: int = 5000
+    subscribers: int = 50
+    """Connections that wait for events."""
+
+
+class Rates:
+    """A bucket for each tenant that fills as time passes."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._buckets: dict[str, tuple[float, float]] = {}
+
+    def take(self, tenant: str, quotas: Quotas, count: int) -> None:
+        """Raises if so many updates are more than the tenant may publish now."""
+        now = self._clock()
+        with self._lock:
+            left, since = self._buckets.get(tenant, (float(quotas.burst), now))
+            left = min(float(quotas.burst), left + (now - since) * quotas.updates_per_second)
+            if count > left:
+                self._buckets[tenant] = (left, now)
+                raise QuotaError(
+                    f"updates: {quotas.updates_per_second:g} a second is what you have, and "
+                    f"{quotas.burst} at once; publish fewer, or later"
+                )
+            self._buckets[tenant] = (left - count, now)

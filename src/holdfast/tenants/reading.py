@@ -1,0 +1,179 @@
+"""Questions about streams: the last update, history by time, text and place, errors, state."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import cos, radians
+from typing import Any
+
+import msgspec
+
+from holdfast.protocol.composition.definitions import admits, channel_types, distance, owner_of
+from holdfast.protocol.composition.documents import Near, Stream
+from holdfast.protocol.composition.graph import novelty
+from holdfast.tenants.errors import NotFoundError
+from holdfast.tenants.graph import around, edges_from, edges_into, streams_at
+from holdfast.tenants.store.database import FOREVER, Database
+
+__all__ = ["Reading", "Wanted"]
+
+MOST_AROUND = 5_000
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """Which updates of a stream."""
+
+    since: int = -(2**62)
+    until: int = 2**62
+    after: int = -1
+    """Offsets beyond this one."""
+    key: str | None = None
+    text: str | None = None
+    """A pattern with * and ? for what its strings hold."""
+    near: Near | None = None
+    limit: int = 100
+
+
+class Reading:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def stream(self, tenant: str, path: str) -> Stream:
+        """One that the tenant may read."""
+        found = streams_at(self._database, [path]).get(path)
+        if found is None or not admits(path, found, tenant):
+            raise NotFoundError(f"stream: there is no {path} that you may read")
+        return found
+
+    def last(self, tenant: str, path: str, key: str | None = None) -> dict[str, Any]:
+        self.stream(tenant, path)
+        clause, values = ("", [path]) if key is None else (" AND partition_key = ?", [path, key])
+        rows = self._database.rows(
+            f"SELECT body, late FROM updates WHERE path = ? AND late = 0{clause} "
+            "ORDER BY number DESC LIMIT 1",
+            values,
+        )
+        if not rows:
+            raise NotFoundError(f"stream: {path} has no update yet")
+        return _shown(*rows[0])
+
+    def updates(self, tenant: str, path: str, wanted: Wanted) -> list[dict[str, Any]]:
+        """In the order of their offsets."""
+        self.stream(tenant, path)
+        clauses = ["path = ?", "timestamp >= ?", "timestamp < ?", "number > ?"]
+        values: list[Any] = [path, wanted.since, wanted.until, wanted.after]
+        if wanted.key is not None:
+            clauses.append("partition_key = ?")
+            values.append(wanted.key)
+        if wanted.text is not None:
+            clauses.append("words LIKE ? ESCAPE '!'")
+            values.append(_like(wanted.text))
+        if wanted.near is not None:
+            more, bounds = _box(wanted.near)
+            clauses.append(more)
+            values += bounds
+        rows = self._database.rows(
+            f"SELECT body, late, latitude, longitude FROM updates WHERE {' AND '.join(clauses)} "
+            "ORDER BY number LIMIT ?",
+            [*values, wanted.limit],
+        )
+        return [_shown(body, late) for body, late, *place in rows if _is_near(wanted.near, place)]
+
+    def failures(self, tenant: str, path: str, limit: int) -> list[dict[str, Any]]:
+        """The newest first; only the owner sees them, for they may quote values."""
+        self.stream(tenant, path)
+        if owner_of(path) != tenant:
+            raise NotFoundError(f"stream: there is no {path} of yours")
+        rows = self._database.rows(
+            "SELECT position, timestamp, kind, message FROM failures WHERE path = ? "
+            "ORDER BY position DESC, number DESC LIMIT ?",
+            (path, limit),
+        )
+        names = ("position", "timestamp", "kind", "message")
+        return [dict(zip(names, row, strict=True)) for row in rows]
+
+    def status(self, tenant: str, path: str) -> dict[str, Any]:
+        """What a stream is and how it does."""
+        stream = self.stream(tenant, path)
+        mine = owner_of(path) == tenant
+        lags = self._database.rows("SELECT source, body FROM lags WHERE path = ?", (path,))
+        told: dict[str, Any] = {
+            "stream": path,
+            "kind": "composite" if stream.is_composite else "simple",
+            "channels": channel_types(stream),
+            "description": stream.description,
+        }
+        if mine:
+            told |= {
+                "definition": msgspec.to_builtins(stream),
+                "subscribers": len({e[1] for e in edges_from(self._database, [path])}),
+                "lagging": {source: msgspec.json.decode(body) for source, body in lags},
+                "novelty": self._novelty(path),
+            }
+        return told
+
+    def search(
+        self, tenant: str, tags: Sequence[tuple[str, str]], limit: int
+    ) -> list[dict[str, Any]]:
+        """Streams that the tenant may read and that have these tags."""
+        if not tags:
+            rows = self._database.rows(
+                "SELECT path FROM streams WHERE owner = ? AND until = ? ORDER BY path LIMIT ?",
+                (tenant, FOREVER, limit),
+            )
+        else:
+            # Those that are not to be seen are among them, so more than `limit` may be looked at.
+            rows = self._database.rows(
+                "SELECT path FROM tags WHERE tag = ? AND value = ? ORDER BY path", tags[0]
+            )
+        found = streams_at(self._database, [path for (path,) in rows])
+        return [
+            {"stream": path, "channels": channel_types(s), "description": s.description}
+            for path, s in sorted(found.items())
+            if admits(path, s, tenant) and all(s.description.get(t) == v for t, v in tags)
+        ][:limit]
+
+    def _novelty(self, path: str) -> int | None:
+        edges = around([path], lambda paths: edges_into(self._database, paths), 0, MOST_AROUND)
+        if edges is None:
+            return None
+        following: dict[str, list[str]] = {}
+        for source, target, _ in edges:
+            following.setdefault(source, []).append(target)
+        names = sorted({path, *following})
+        return novelty(names, following)[path]
+
+
+def _shown(body: str, late: int) -> dict[str, Any]:
+    update: dict[str, Any] = msgspec.json.decode(body)
+    return {**update, "late": True} if late else update
+
+
+def _like(pattern: str) -> str:
+    """For SQL, with ! before its own signs."""
+    made = pattern.casefold()
+    for sign in "!%_":
+        made = made.replace(sign, f"!{sign}")
+    return made.replace("*", "%").replace("?", "_")
+
+
+def _box(near: Near) -> tuple[str, list[float]]:
+    """A square around the circle, which an index can find."""
+    high = near.km / 111.0
+    clause = "latitude BETWEEN ? AND ?"
+    bounds = [near.latitude - high, near.latitude + high]
+    wide = high / max(0.01, cos(radians(min(89.4, abs(near.latitude) + high))))
+    if abs(near.longitude) + wide < 180:
+        clause += " AND longitude BETWEEN ? AND ?"
+        bounds += [near.longitude - wide, near.longitude + wide]
+    return clause, bounds
+
+
+def _is_near(near: Near | None, place: Sequence[float | None]) -> bool:
+    if near is None:
+        return True
+    latitude, longitude = place
+    assert latitude is not None
+    assert longitude is not None
+    inside = -90 <= latitude <= 90 and -180 <= longitude <= 180
+    return inside and distance(near, Near(latitude, longitude, 1.0)) <= near.km

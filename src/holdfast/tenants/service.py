@@ -1,0 +1,197 @@
+"""What tenants can do, whatever they do it by: HTTP and MQTT call this."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any, Final, Self
+from urllib.parse import urlsplit
+
+import msgspec
+from msgspec import Meta
+
+from holdfast.errors import HoldfastError, InvalidArgumentError
+from holdfast.protocol.composition.definitions import channel_types, owner_of
+from holdfast.protocol.composition.documents import DocumentError, ServiceObject, read_as
+from holdfast.protocol.composition.settling import LONGEST_KEY
+from holdfast.protocol.composition.updates import check_values
+from holdfast.tenants.catalog import Catalog
+from holdfast.tenants.engine.storing import insert_calls, progress
+from holdfast.tenants.errors import ForbiddenError, NotFoundError
+from holdfast.tenants.log import Log, Publication, Receipt
+from holdfast.tenants.quotas import Rates
+from holdfast.tenants.reading import Reading
+from holdfast.tenants.registry import Audit, Registry, Tenant
+from holdfast.tenants.store.database import Database, open_database
+from holdfast.tenants.store.schema import create_tables
+
+__all__ = ["MOST_AT_ONCE", "Published", "Service", "read_updates"]
+
+MOST_AT_ONCE: Final = 1000
+"""Updates in one publication."""
+AHEAD: Final = 3_600_000_000
+"""Microseconds that a source's clock may be ahead: what is far in the future starves all others."""
+
+
+class Published(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An update as a source sends it."""
+
+    channels: dict[str, Any]
+    timestamp: Annotated[int, Meta(ge=0, le=2**53)] | datetime | None = None
+    """In microseconds since 1970, or RFC 3339; without one, when it arrives."""
+    key: Annotated[str, Meta(max_length=LONGEST_KEY)] = ""
+    offset: Annotated[int, Meta(ge=0, le=2**53)] | None = None
+
+
+def read_updates(data: bytes) -> list[Published]:
+    """One, or a list of them."""
+    given = read_as(data, _Publication)
+    return [given] if isinstance(given, Published) else given
+
+
+_Publication: Any = Published | list[Published]
+
+
+class Service:
+    def __init__(
+        self,
+        database: Database,
+        *,
+        webhook_hosts: frozenset[str] = frozenset(),
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        create_tables(database)
+        self.database = database
+        self.registry = Registry(database)
+        self.audit = Audit(database)
+        self.log = Log(database)
+        self.catalog = Catalog(database, self.log)
+        self.reading = Reading(database)
+        self.rates = Rates()
+        self.webhook_hosts = webhook_hosts
+        self._clock = clock
+        self._settled = threading.Condition()
+        self._position = progress(database)
+        self._listeners: list[Callable[[int], None]] = []
+
+    @classmethod
+    def open(cls, folder: Path, place: str | None = None, **more: Any) -> Self:
+        """In a folder, or at the address of a PostgreSQL database."""
+        folder.mkdir(parents=True, exist_ok=True)
+        return cls(open_database(place or str(folder / "store.db")), **more)
+
+    def put(self, tenant: Tenant, name: str, document: ServiceObject) -> int:
+        def put() -> int:
+            self._check_webhooks(document)
+            return self.catalog.put(tenant.name, name, document, tenant.quotas)
+
+        return self._audited(tenant, "put", name, put)
+
+    def delete(self, tenant: Tenant, name: str) -> None:
+        self._audited(tenant, "delete", name, lambda: self.catalog.delete(tenant.name, name))
+
+    def publish(self, tenant: Tenant, path: str, updates: list[Published]) -> list[Receipt]:
+        """All of them or none; they are in the log when this returns."""
+        if not updates or len(updates) > MOST_AT_ONCE:
+            raise InvalidArgumentError(f"updates: give 1 to {MOST_AT_ONCE} at once")
+        if owner_of(path) != tenant.name:
+            raise NotFoundError(f"stream: there is no {path} of yours")
+        stream = self.reading.stream(tenant.name, path)
+        if stream.is_composite:
+            raise ForbiddenError(f"stream: {path} is calculated from others; publish to those")
+        types, now = channel_types(stream), int(self._clock() * 1e6)
+        made = [self._publication(path, types, now, each) for each in updates]
+        self.rates.take(tenant.name, tenant.quotas, len(made))
+        return self.log.append(made)
+
+    def call(self, tenant: Tenant, name: str, action: str, body: Any) -> str:
+        """An action by hand; answers what to look for among the calls."""
+
+        def call() -> str:
+            stored = self.catalog.get(tenant.name, name)
+            if action not in stored.document.actions:
+                raise NotFoundError(f"action: there is no {name}/{action} of yours")
+            origin = f"call@{time.time_ns()}"
+            path = f"{tenant.name}/{name}/{action}"
+            with self.database.transaction() as work:
+                insert_calls(work, [(path, origin, msgspec.json.encode(body).decode())])
+            return origin
+
+        return self._audited(tenant, "call", f"{name}/{action}", call)
+
+    def calls(self, tenant: Tenant, limit: int) -> list[dict[str, Any]]:
+        rows = self.database.rows(
+            "SELECT action, origin, state, tries, said FROM calls WHERE tenant = ? "
+            "ORDER BY id DESC LIMIT ?",
+            (tenant.name, limit),
+        )
+        names = ("action", "origin", "state", "tries", "said")
+        return [dict(zip(names, row, strict=True)) for row in rows]
+
+    def settled(self, position: int) -> None:
+        """The engine has come so far."""
+        with self._settled:
+            self._position = max(self._position, position)
+            self._settled.notify_all()
+        for listener in list(self._listeners):
+            listener(position)
+
+    def wait_settled(self, position: int, seconds: float) -> bool:
+        with self._settled:
+            return self._settled.wait_for(lambda: self._position >= position, seconds)
+
+    def listen(self, listener: Callable[[int], None]) -> Callable[[], None]:
+        """Called with how far the engine is; answers how to end that."""
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
+
+    @property
+    def position(self) -> int:
+        return self._position
+
+    def _publication(
+        self, path: str, types: dict[str, str], now: int, update: Published
+    ) -> Publication:
+        match update.timestamp:
+            case None:
+                timestamp = now
+            case datetime() as said:
+                aware = said if said.tzinfo is not None else said.replace(tzinfo=UTC)
+                timestamp = int(aware.timestamp() * 1e6)
+            case said:
+                timestamp = said
+        if timestamp > now + AHEAD:
+            raise InvalidArgumentError(
+                "timestamp: is more than an hour ahead of this machine; set the source's clock"
+            )
+        if not update.key.isprintable():
+            raise InvalidArgumentError("key: has signs that cannot be shown; use others")
+        values = check_values(update.channels, types)
+        return Publication(path, timestamp, values, update.key, update.offset)
+
+    def _check_webhooks(self, document: ServiceObject) -> None:
+        for name, action in document.actions.items():
+            if action.webhook is None:
+                continue
+            try:
+                host = urlsplit(action.webhook).hostname
+            except ValueError:
+                host = None
+            if host not in self.webhook_hosts:
+                raise DocumentError(
+                    f"actions.{name}.webhook: {host} is not a host that may be called; whoever "
+                    "runs this server can add it with --webhook-host"
+                )
+
+    def _audited(self, tenant: Tenant, action: str, target: str, run: Callable[[], Any]) -> Any:
+        self.rates.take(tenant.name, tenant.quotas, 1)
+        try:
+            result = run()
+        except HoldfastError as error:
+            self.audit.note(tenant.name, action, target, f"refused: {error}")
+            raise
+        self.audit.note(tenant.name, action, target, "done")
+        return result

@@ -1,0 +1,1 @@
+"""Where everything that tenants have lies: SQLite in a file, or PostgreSQL."""

@@ -1,0 +1,77 @@
+"""The tables. Documents, streams and edges are kept as they were at each log entry: `since` up to,
+but without, `until`. So an update is always settled in the graph of its place in the log."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from holdfast.tenants.store.database import Database
+
+__all__ = ["create_tables"]
+
+_TABLES: Final = """
+CREATE TABLE IF NOT EXISTS tenants (
+    name TEXT PRIMARY KEY, token TEXT NOT NULL, quotas TEXT NOT NULL);
+CREATE UNIQUE INDEX IF NOT EXISTS tenants_token ON tenants (token);
+CREATE TABLE IF NOT EXISTS log (
+    position BIGINT PRIMARY KEY, kind TEXT NOT NULL, path TEXT NOT NULL, number BIGINT NOT NULL,
+    timestamp BIGINT NOT NULL, partition_key TEXT NOT NULL, body TEXT NOT NULL);
+CREATE UNIQUE INDEX IF NOT EXISTS log_path ON log (path, number);
+CREATE INDEX IF NOT EXISTS log_changes ON log (position) WHERE kind = 'change';
+CREATE TABLE IF NOT EXISTS objects (
+    tenant TEXT NOT NULL, name TEXT NOT NULL, version BIGINT NOT NULL, since BIGINT NOT NULL,
+    until BIGINT NOT NULL, body TEXT NOT NULL, PRIMARY KEY (tenant, name, version));
+CREATE TABLE IF NOT EXISTS streams (
+    path TEXT NOT NULL, owner TEXT NOT NULL, since BIGINT NOT NULL, until BIGINT NOT NULL,
+    body TEXT NOT NULL, PRIMARY KEY (path, since));
+CREATE INDEX IF NOT EXISTS streams_owner ON streams (owner);
+CREATE TABLE IF NOT EXISTS edges (
+    source TEXT NOT NULL, target TEXT NOT NULL, alias TEXT NOT NULL, since BIGINT NOT NULL,
+    until BIGINT NOT NULL, PRIMARY KEY (source, target, alias, since));
+CREATE INDEX IF NOT EXISTS edges_target ON edges (target);
+CREATE TABLE IF NOT EXISTS tags (
+    path TEXT NOT NULL, tag TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (path, tag));
+CREATE INDEX IF NOT EXISTS tags_value ON tags (tag, value);
+CREATE TABLE IF NOT EXISTS wants (
+    target TEXT NOT NULL, alias TEXT NOT NULL, tag TEXT NOT NULL, value TEXT NOT NULL,
+    PRIMARY KEY (target, alias));
+CREATE INDEX IF NOT EXISTS wants_value ON wants (tag, value);
+CREATE TABLE IF NOT EXISTS updates (
+    path TEXT NOT NULL, number BIGINT NOT NULL, position BIGINT NOT NULL, timestamp BIGINT NOT NULL,
+    partition_key TEXT NOT NULL, late INTEGER NOT NULL, body TEXT NOT NULL, words TEXT NOT NULL,
+    latitude DOUBLE PRECISION, longitude DOUBLE PRECISION, PRIMARY KEY (path, number));
+CREATE INDEX IF NOT EXISTS updates_time ON updates (path, timestamp);
+CREATE INDEX IF NOT EXISTS updates_key ON updates (path, partition_key, number);
+CREATE INDEX IF NOT EXISTS updates_place ON updates (path, latitude);
+CREATE INDEX IF NOT EXISTS updates_position ON updates (position);
+CREATE TABLE IF NOT EXISTS latest (
+    path TEXT NOT NULL, partition_key TEXT NOT NULL, body TEXT NOT NULL,
+    PRIMARY KEY (path, partition_key));
+CREATE TABLE IF NOT EXISTS numbers (path TEXT PRIMARY KEY, following BIGINT NOT NULL);
+CREATE TABLE IF NOT EXISTS failures (
+    path TEXT NOT NULL, position BIGINT NOT NULL, number BIGINT NOT NULL, timestamp BIGINT NOT NULL,
+    kind TEXT NOT NULL, message TEXT NOT NULL, PRIMARY KEY (path, position, number));
+CREATE TABLE IF NOT EXISTS lags (
+    path TEXT NOT NULL, source TEXT NOT NULL, body TEXT NOT NULL, PRIMARY KEY (path, source));
+CREATE TABLE IF NOT EXISTS calls (
+    id BIGINT PRIMARY KEY, tenant TEXT NOT NULL, action TEXT NOT NULL, origin TEXT NOT NULL,
+    body TEXT NOT NULL, state TEXT NOT NULL, tries BIGINT NOT NULL, due BIGINT NOT NULL,
+    said TEXT NOT NULL);
+CREATE UNIQUE INDEX IF NOT EXISTS calls_origin ON calls (action, origin);
+CREATE INDEX IF NOT EXISTS calls_state ON calls (state, due);
+CREATE TABLE IF NOT EXISTS progress (name TEXT PRIMARY KEY, position BIGINT NOT NULL);
+CREATE TABLE IF NOT EXISTS audit (
+    id BIGINT PRIMARY KEY, at BIGINT NOT NULL, tenant TEXT NOT NULL, action TEXT NOT NULL,
+    target TEXT NOT NULL, outcome TEXT NOT NULL);
+"""
+
+
+def create_tables(database: Database) -> None:
+    """Where they are missing."""
+    with database.transaction() as work:
+        for statement in _TABLES.split(";"):
+            if statement.strip():
+                work.run(statement)
+        work.run(
+            "INSERT INTO progress (name, position) VALUES ('engine', 0) ON CONFLICT DO NOTHING"
+        )

@@ -1,0 +1,146 @@
+"""All parties are asked in the background; whoever is slow or gone delays nobody."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Event
+
+import pytest
+
+from holdfast.console.collector import Collector, Kept, written
+from holdfast.console.panels import Panel, Table
+from holdfast.console.statuses import ABSENT, ENDED, FROZEN, READING, STARTING, UNKNOWN
+from holdfast.console.watching import EVERY, MOST_ASKED, pause_for
+from holdfast.errors import HoldfastError
+from holdfast.wire.proxy import Proxy
+from tests.console.fake_fleet import FakeFleet, fleet_topology
+from tests.wire.parties import no_threads_left, wait_for
+
+SOON = 2.0
+"""Seconds within which the page is to show what has failed."""
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Iterator[FakeFleet]:
+    with FakeFleet(fleet_topology(tmp_path)) as fleet:
+        yield fleet
+
+
+def states(collector: Collector) -> dict[str, str]:
+    return {name: found.state for name, found in collector.conditions().items()}
+
+
+def watch(fleet: FakeFleet, **settings: object) -> Collector:
+    return Collector(fleet.topology, open_=fleet.streams.open, **settings)  # type: ignore[arg-type]
+
+
+def all_well(collector: Collector) -> bool:
+    found = states(collector)
+    return len(found) == 6 and set(found.values()) == {"STABLE", READING}
+
+
+def test_everybody_is_asked_and_a_sink_is_seen_by_those_it_reads(fleet: FakeFleet) -> None:
+    with no_threads_left(), watch(fleet) as collector:
+        wait_for(lambda: all_well(collector))
+        both = {"sums/1": True, "sums/2": True}
+        wait_for(lambda: collector.conditions()["archive"].facts["links"] == both)
+        fleet.say("sums/1", callers=[])
+        fleet.say("sums/2", callers=[])
+        wait_for(lambda: states(collector)["archive"] == UNKNOWN)
+
+
+def test_a_party_that_is_gone_is_seen_soon_and_comes_back(fleet: FakeFleet) -> None:
+    with watch(fleet) as collector:
+        wait_for(lambda: all_well(collector))
+        fleet.stop("clean/2")
+        wait_for(lambda: states(collector)["clean/2"] == ABSENT)
+        assert "see whether it runs" in collector.conditions()["clean/2"].facts["why"]
+        fleet.say("sums/1", state="UP_FAILURE")
+        assert wait_for(lambda: states(collector)["sums/1"] == "UP_FAILURE") < SOON
+        fleet.start("clean/2")
+        wait_for(lambda: states(collector)["clean/2"] == "STABLE")
+
+
+def test_one_that_does_not_answer_delays_nobody(fleet: FakeFleet) -> None:
+    address = fleet.topology.parties()["clean/1"].address
+    assert address is not None
+    host, _, port = address.rpartition(":")
+    with Proxy((host, int(port))) as proxy:
+        route = {"clean/1": f"127.0.0.1:{proxy.port}"}
+        with watch(fleet, routes=route) as collector:
+            wait_for(lambda: all_well(collector))
+            proxy.cut()
+            wait_for(lambda: states(collector)["clean/1"] == ABSENT)
+            fleet.say("clean/2", state="UP_FAILURE")
+            assert wait_for(lambda: states(collector)["clean/2"] == "UP_FAILURE") < SOON
+            proxy.heal()
+            wait_for(lambda: states(collector)["clean/1"] == "STABLE")
+
+
+def test_one_that_says_nonsense_is_shown_as_such(fleet: FakeFleet) -> None:
+    with watch(fleet) as collector:
+        fleet.statuses["clean/1"] = b'{"state": "<script>"}'
+        wait_for(lambda: states(collector).get("clean/1") == ABSENT)
+        assert "in the state" in collector.conditions()["clean/1"].facts["why"]
+
+
+def test_what_has_changed_can_be_gone_back_to(fleet: FakeFleet) -> None:
+    with watch(fleet) as collector:
+        wait_for(lambda: all_well(collector))
+        before, version = time.time(), collector.version
+        fleet.say("sums/1", state="STABILIZATION", stable_rows=99)
+        wait_for(lambda: states(collector)["sums/1"] == "STABILIZATION")
+        assert collector.version > version
+        assert collector.conditions(before)["sums/1"].state == "STABLE"
+        wait_for(
+            lambda: (
+                written(collector.conditions(time.time())["sums/1"])["figures"].get("stable_rows")
+                == 99
+            )
+        )
+
+
+def test_processes_that_we_keep_tell_more_than_silence(fleet: FakeFleet) -> None:
+    kept = {"clean/1": Kept(True, 2), "clean/2": Kept(False, 3, code=9), "archive": Kept(True, 1)}
+    fleet.stop("clean/1")
+    with watch(fleet, kept=lambda: kept) as collector:
+        wait_for(lambda: len(states(collector)) == 6)
+        assert states(collector)["clean/1"] == STARTING
+        assert states(collector)["clean/2"] == ENDED
+        assert collector.conditions()["clean/2"].facts["why"] == "ended with 9"
+        fleet.start("clean/1")
+        wait_for(lambda: states(collector)["clean/1"] == "STABLE")
+        assert collector.conditions()["clean/1"].facts["starts"] == 2
+        fleet.stop("clean/1")
+        wait_for(lambda: states(collector)["clean/1"] == ABSENT)
+        kept["clean/1"] = Kept(True, 2, is_frozen=True, cuts=("readings",))
+        wait_for(lambda: states(collector)["clean/1"] == FROZEN)
+        assert collector.conditions()["clean/1"].facts["cuts"] == ("readings",)
+
+
+def test_a_panel_appears_when_it_is_registered(fleet: FakeFleet) -> None:
+    answers: list[Table | Exception] = [Table(("tenant", "rows"), [["a", 7]])]
+    slow = Event()
+
+    def ask() -> Table:
+        answer = answers[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    with watch(fleet) as collector:
+        assert collector.panels() == []
+        collector.register(Panel("tenants", "Tenants", ask))
+        collector.register(Panel("slow", "Slow", lambda: Table((), ()) if slow.wait(60) else ask()))
+        wait_for(lambda: collector.panels()[0]["rows"] == [["a", 7]])
+        answers[0] = HoldfastError("the register is away")
+        wait_for(lambda: collector.panels()[0]["note"] == "the register is away")
+        wait_for(lambda: all_well(collector))
+        slow.set()
+
+
+def test_many_are_asked_less_often() -> None:
+    assert pause_for(6) == EVERY
+    assert 300 / pause_for(300) == pytest.approx(MOST_ASKED)

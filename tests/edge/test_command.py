@@ -1,0 +1,112 @@
+"""The commands of an edge that runs, of two groups: `run`, `query add`, `query list`, `dismiss`."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from holdfast.cli import app
+from holdfast.edge.client import Client
+from holdfast.edge.layout import Layout
+from holdfast.edge.plant import Expected, write_plant
+from holdfast.errors import InvalidArgumentError
+
+EVENTS = 300
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """Two groups of two children and a sensor each; one of the sensors ends after a while."""
+    queries = {"count": {"aggregate": "count", "size": "1s"}}
+    file = write_plant(tmp_path, children=4, sensors=2, groups=2, rate=500, queries=queries)
+    text = file.read_text()
+    file.write_text(text.replace("[sensors.s2]", f"[sensors.s2]\nevents = {EVENTS}"))
+    return file
+
+
+@pytest.fixture
+def running(file: Path) -> Iterator[subprocess.Popen[str]]:
+    command = [sys.executable, "-m", "holdfast", "edge", "run", str(file)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.send_signal(signal.SIGTERM)
+            assert process.stdout is not None
+            process.stdout.read()
+
+
+def command(*arguments: str) -> str:
+    result = CliRunner().invoke(app, ["edge", *arguments])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def wait(until: Callable[[], Any], seconds: float = 40.0) -> Any:
+    deadline = time.monotonic() + seconds
+    while not (found := until()):
+        assert time.monotonic() < deadline, f"not within {seconds} s"
+        time.sleep(0.02)
+    return found
+
+
+def test_an_edge_of_two_groups_is_run_asked_and_relieved_of_a_sensor(
+    file: Path, running: subprocess.Popen[str]
+) -> None:
+    layout = Layout.read(file)
+    output = layout.path("windows.jsonl")
+
+    def windows(query: str = "count") -> list[dict[str, Any]]:
+        whole = output.read_text().rpartition("\n")[0] if output.exists() else ""
+        found = [json.loads(line) for line in whole.splitlines()]
+        return [each for each in found if each["query"] == query]
+
+    wait(windows)
+    assert command("query", "add", str(file), "peak", "max", "1s") == "peak: registered\n"
+    listed = command("query", "list", str(file))
+    assert [name in listed for name in ("count", "peak", "max", "1s")] == [True] * 4
+    left = wait(lambda: _left(layout, "s2"))
+    assert left["emitted"] == EVENTS
+    stalled = len(windows())
+    assert command("dismiss", str(file), "s2") == "s2: nobody waits for it\n"
+    wait(lambda: len(windows()) > stalled + 2 and windows("peak"))
+    with pytest.raises(InvalidArgumentError, match="takes no part"):
+        command("dismiss", str(file), "s2")
+    with Client(layout) as client:
+        groups = client.ask("root", "status")["groups"]
+    assert {name: (each["members"], each["sensors"]) for name, each in groups.items()} == {
+        "g1": (["c2", "c4"], []),
+        "g2": (["c1", "c3"], ["s1"]),
+    }
+    reports = [json.loads(_report(layout, name).read_text()) for name in layout.sensors]
+    assert Expected(layout, reports).differences(windows()) == []
+    assert {each["complete"] for each in windows()} == {True}
+    running.send_signal(signal.SIGTERM)
+    assert running.wait(20) == 0
+
+
+def _report(layout: Layout, name: str) -> Path:
+    return layout.path(f"{layout.name}-logs") / f"{name}.json"
+
+
+def _left(layout: Layout, name: str) -> dict[str, Any] | None:
+    """What a sensor says that has ended."""
+    path = _report(layout, name)
+    said = json.loads(path.read_text()) if path.exists() else {}
+    return said if said.get("left") else None
+
+
+def test_a_child_of_no_group_cannot_join(file: Path) -> None:
+    with pytest.raises(InvalidArgumentError, match=r"there is no 'g3'.*give one of g1, g2"):
+        command("child", str(file), "c9", "--join", "127.0.0.1:7999", "--group", "g3")

@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.errors import StoreCorruptError
+from holdfast.federation.envelopes import KINDS, Letter, open_letter, seal, terms_of
+from holdfast.federation.records import KINDS as RECORDS
+from holdfast.federation.records import Written, open_journal, pack, unpack
+from holdfast.protocol.contracts import Contract, Load, LoanId, Task
+from holdfast.protocol.contracts.messages import Beat, Cancel, Offer, Ship, Shipment
+from holdfast.protocol.contracts.records import Borrowed, Owned, Promised
+from holdfast.verify.signing import Signer
+from holdfast.wire import WireError
+
+NORTH, SOUTH = Signer.make(), Signer.make()
+KEYS = {"north": NORTH.public}
+LOAN = LoanId("north", 3, "clean")
+TASK = Task("clean", Load(0.1, 0.2), "public")
+
+
+def letter(message) -> Letter:
+    return Letter("north", "south", b"terms", message)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        Offer(1, 2.5, (TASK,), 1000),
+        Ship(3, 2.5, (Shipment("clean", (1, 2)),)),
+        Cancel(LOAN, 2),
+        Beat(),
+    ],
+)
+def test_a_letter_arrives_as_it_was_sent(message) -> None:
+    assert open_letter(seal(NORTH, letter(message)), "south", KEYS) == letter(message)
+
+
+def test_nobody_signs_for_another() -> None:
+    with pytest.raises(WireError, match="not signed by north"):
+        open_letter(seal(SOUTH, letter(Beat())), "south", KEYS)
+    with pytest.raises(WireError, match="is no partner"):
+        open_letter(seal(NORTH, letter(Beat())), "south", {})
+    with pytest.raises(WireError, match="has not sent it to west"):
+        open_letter(seal(NORTH, letter(Beat())), "west", KEYS)
+
+
+@given(st.binary(max_size=200))
+def test_anything_else_is_refused(data: bytes) -> None:
+    with pytest.raises(WireError):
+        open_letter(data, "south", KEYS)
+
+
+@given(st.integers(0, 10_000), st.integers(1, 255))
+def test_a_changed_byte_is_noticed(at: int, change: int) -> None:
+    data = bytearray(seal(NORTH, letter(Offer(1, 2.5, (TASK,), 1000))))
+    data[at % len(data)] ^= change
+    with pytest.raises(WireError):
+        open_letter(bytes(data), "south", KEYS)
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("Offer", [1]),
+        (
+            "Offer",
+            {"number": 1, "price": 1.0, "tasks": [{"id": "x", "load": {"cpu": -1}}], "hold": 1},
+        ),
+        ("Manager", {}),
+        ("Cancel", {"loan": ["north"], "paid": 1}),
+    ],
+)
+def test_a_signed_message_that_is_none_is_refused(kind: str, body: object) -> None:
+    form = ["holdfast federation 1", "north", "south", b"", kind, body]
+    data = msgspec.msgpack.encode(form)
+    with pytest.raises(WireError):
+        open_letter(msgspec.msgpack.encode([data, NORTH.sign(data)]), "south", KEYS)
+
+
+def test_terms_are_the_same_on_both_sides_and_change_with_every_clause() -> None:
+    there, back = Contract("north", "south", 4, 3), Contract("south", "north", 2, 2)
+    terms = terms_of([there, back])
+    assert terms_of([back, replace(there, rank=3)]) == terms
+    for other in (
+        replace(there, high=5),
+        replace(there, low=4),
+        replace(there, duration=1),
+        replace(there, onward=False),
+        replace(there, kinds=frozenset({"public"})),
+    ):
+        assert terms_of([other, back]) != terms
+    assert terms_of([there]) != terms
+
+
+def test_there_is_a_form_for_every_message_and_record() -> None:
+    assert len(KINDS) == 20
+    assert len(RECORDS) == 22
+
+
+def test_a_journal_gives_back_its_records(tmp_path: Path) -> None:
+    records = [
+        Owned(TASK),
+        Promised("south", 4, 2.5, (TASK,), 9),
+        Borrowed(LOAN, TASK, (1, 2), 2.5, 0.1, None, True),
+    ]
+    with open_journal(tmp_path) as journal:
+        journal.append([pack(each) for each in records])
+    with open_journal(tmp_path) as journal:
+        assert unpack(journal.found) == records
+        with pytest.raises(StoreCorruptError, match="entry 1"):
+            unpack([Written("Unheard", b"")])

@@ -1,0 +1,185 @@
+"""Rules of the load managers, each taken out once: what the simulator must notice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+from holdfast.protocol.contracts import Load, LoanState, Persist, Start, total
+from holdfast.protocol.contracts import seller as seller_module
+from holdfast.protocol.contracts.books import Books, Holding
+from holdfast.protocol.contracts.borrower import Borrower
+from holdfast.protocol.contracts.lender import Lender
+from holdfast.protocol.contracts.messages import Freed, Renewed, Taken
+from holdfast.protocol.contracts.office import Office
+from holdfast.protocol.contracts.records import Back, Ended, Failed, Handed, Promised, Served, Took
+from holdfast.protocol.contracts.seller import Seller
+from holdfast.sim.federation import Scenario, draw_federation, step_crashes
+
+__all__ = ["MUTATIONS", "FederationMutation"]
+
+Patch = pytest.MonkeyPatch
+SEEDS = 40
+
+
+@dataclass(frozen=True)
+class FederationMutation:
+    """A rule that is taken out, and where to look for what comes of it."""
+
+    name: str
+    apply: Callable[[Patch], None]
+    at_steps: bool = False
+    back: int | None = 1_000_000
+
+    def scenarios(self) -> Iterator[Scenario]:
+        if self.at_steps:
+            return step_crashes(self.back)
+        return (draw_federation(seed) for seed in range(SEEDS))
+
+
+def promises_do_not_count(patch: Patch) -> None:
+    """Two offers are promised the same place."""
+
+    def expected(self: Books) -> Load:
+        return total(each.task.load for each in self.holdings.values() if each.is_here)
+
+    patch.setattr(Books, "expected", property(expected))
+
+
+def taken_at_any_price(patch: Patch) -> None:
+    patch.setattr(seller_module, "choose_taken", lambda *given, **named: [k for k, _ in given[2]])
+
+
+def without_records(kind: type) -> Callable[[Patch], None]:
+    """Do and say things without having written them down."""
+
+    def apply(patch: Patch) -> None:
+        do = Office.do
+
+        def forgetful(self: Office, command: Any) -> None:
+            if not (isinstance(command, Persist) and isinstance(command.record, kind)):
+                do(self, command)
+
+        patch.setattr(Office, "do", forgetful)
+
+    return apply
+
+
+def home_without_a_fence(patch: Patch) -> None:
+    """Start at home at the bucket of which one last knew."""
+
+    def fail(self: Lender, loan: Any, now: int) -> None:
+        epoch = self._holding(loan.id).next_epoch
+        self._forget(loan.id)
+        self._office.write(Failed(loan.id, epoch, 0))
+        self._come_home(loan, loan.bucket + 1, epoch)
+
+    patch.setattr(Lender, "_fail", fail)
+
+
+def epochs_stay_the_same(patch: Patch) -> None:
+    patch.setattr(Holding, "next_epoch", property(lambda self: self.running))
+
+
+def handed_over_without_a_halt(patch: Patch) -> None:
+    """Whoever hands over goes on computing."""
+
+    def ready(self: Lender, sender: str, loan: Any) -> None:
+        found = self._known(sender, loan)
+        if found is not None and found.state is LoanState.SHIPPING:
+            self._arrived(loan)
+            self._office.write(Handed(loan, 1))
+            self._commit(found, 0)
+
+    patch.setattr(Lender, "ready", ready)
+
+
+def nothing_is_said_twice(patch: Patch) -> None:
+    patch.setattr(Office, "repeat", lambda self, now: None)
+
+
+def the_silent_are_waited_for(patch: Patch) -> None:
+    patch.setattr(Office, "is_silent", lambda self, partner, now: False)
+
+
+def nobody_is_told(patch: Patch) -> None:
+    patch.setattr(Lender, "tell", lambda self, now: None)
+
+
+def promises_last_for_ever(patch: Patch) -> None:
+    write = Books.write
+
+    def keep(self: Books, record: Any) -> None:
+        write(self, replace(record, until=10**15) if isinstance(record, Promised) else record)
+
+    patch.setattr(Books, "write", keep)
+    patch.setattr(
+        Seller, "release", lambda self, buyer, number: self._office.say(buyer, Freed(number))
+    )
+
+
+def resumed_at_the_beginning(patch: Patch) -> None:
+    """After a crash, as if nothing had been computed."""
+    fence = Office.fence
+
+    def start(self: Office, task: str, epoch: Any, now: int) -> None:
+        if any(each.running == epoch and each.is_here for each in self.books.holdings.values()):
+            self.resuming.clear()
+            self.do(Start(task, epoch, 10**6))
+        else:
+            fence(self, task, epoch, now)
+
+    patch.setattr(Office, "fence", start)
+
+
+def taken_but_not_run(patch: Patch) -> None:
+    def commit(self: Borrower, sender: str, said: Any, now: int) -> None:
+        if self._held(sender, said.loan) is not None:
+            self._office.say(sender, Taken(said.loan))
+
+    patch.setattr(Borrower, "commit", commit)
+
+
+def failures_are_paid(patch: Patch) -> None:
+    """Whoever is told that a loan is over keeps what it has written for it."""
+    write = Books.write
+
+    def keep(self: Books, record: Any) -> None:
+        write(self, Ended(record.loan) if isinstance(record, Ended) else record)
+
+    patch.setattr(Books, "write", keep)
+
+
+def renewals_not_booked(patch: Patch) -> None:
+    """One side pays for a period of which the other knows nothing."""
+
+    def renew(self: Borrower, sender: str, said: Any, now: int) -> None:
+        if self._held(sender, said.loan) is not None:
+            self._office.say(sender, Renewed(said.loan, said.period, said.units))
+
+    patch.setattr(Borrower, "renew", renew)
+
+
+MUTATIONS = [
+    FederationMutation("promises do not count as load", promises_do_not_count),
+    FederationMutation("tasks are taken at any price", taken_at_any_price),
+    FederationMutation("handed over before it is written", without_records(Handed), at_steps=True),
+    FederationMutation("taken before it is written", without_records(Took), at_steps=True),
+    FederationMutation("given back before it is written", without_records(Back), at_steps=True),
+    FederationMutation("failed before it is written", without_records(Failed)),
+    FederationMutation("periods are not written", without_records(Served), at_steps=True),
+    FederationMutation("home without a fence", home_without_a_fence),
+    FederationMutation("epochs stay the same", epochs_stay_the_same),
+    FederationMutation("handed over without a halt", handed_over_without_a_halt),
+    FederationMutation("nothing is said twice", nothing_is_said_twice),
+    FederationMutation("the silent are waited for", the_silent_are_waited_for),
+    FederationMutation("nobody is told", nobody_is_told),
+    FederationMutation("promises last for ever", promises_last_for_ever),
+    FederationMutation("resumed anywhere", resumed_at_the_beginning),
+    FederationMutation("taken but not run", taken_but_not_run),
+    FederationMutation("failures are paid", failures_are_paid),
+    FederationMutation("renewals are not booked", renewals_not_booked),
+]

@@ -1,0 +1,63 @@
+"""The real load managers under faults. A failure is a seed that `draw_federation` takes."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.sim.federation import draw_federation, draw_steady, step_crashes, try_federation
+from holdfast.sim.federation.scenario import BUCKET
+
+BATCH = 10
+
+
+@pytest.mark.parametrize("first", range(0, 50, BATCH))
+def test_seeds(first: int) -> None:
+    for seed in range(first, first + BATCH):
+        problems = try_federation(draw_federation(seed)).problems
+        assert not problems, f"replay: try_federation(draw_federation({seed}))\n{problems}"
+
+
+def test_planned_moves_compute_every_bucket_at_one_place() -> None:
+    moves = 0
+    for seed in range(15):
+        trial = try_federation(draw_steady(seed))
+        assert trial.problems == (), seed
+        moves += trial.world.moves
+    assert moves > 25
+
+
+@pytest.mark.parametrize(
+    ("back", "ranges"),
+    [(1_000_000, False), (5_000_000, True), (None, False)],
+    ids=["soon", "late", "never"],
+)
+def test_a_death_at_every_step_of_a_move(back: int | None, ranges: bool) -> None:
+    deaths = 0
+    for scenario in step_crashes(back, ranges=ranges):
+        trial = try_federation(scenario)
+        assert trial.problems == (), scenario.step_crash
+        deaths += trial.world.deaths
+    assert deaths > 100
+
+
+def test_a_death_at_every_third_step_of_a_chain() -> None:
+    for scenario in list(step_crashes(5_000_000, chain=True))[::3]:
+        trial = try_federation(scenario)
+        assert trial.problems == (), scenario.step_crash
+
+
+def test_faults_are_met_in_the_seeds() -> None:
+    """Else they would show nothing: deaths, fences, cancelled and refused loans."""
+    worlds = [try_federation(draw_federation(seed)).world for seed in range(25)]
+    sent = sum((world.sent for world in worlds), start=type(worlds[0].sent)())
+    assert sum(world.deaths for world in worlds) > 20
+    for name in ("Cancel", "Refuse", "Renewed", "HandBack", "Release"):
+        assert sent[name] > 5, name
+    twice = [
+        runs
+        for world in worlds
+        for runs in world.computed.values()
+        if len({host for host, _ in runs}) > 1
+    ]
+    assert twice, "a bucket was computed at two places, behind a fence"
+    assert all(world.now // BUCKET > 100 for world in worlds)

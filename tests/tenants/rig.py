@@ -1,0 +1,92 @@
+"""A platform in a folder without Spark: the same stages, called one after the other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from holdfast.protocol.composition.documents import ServiceObject
+from holdfast.tenants.catalog import Catalog
+from holdfast.tenants.engine.operating import operate, read_outcome, write_outcome
+from holdfast.tenants.engine.planning import Planner, batch_end
+from holdfast.tenants.engine.storing import progress, store
+from holdfast.tenants.log import Log, Publication, Receipt
+from holdfast.tenants.quotas import Quotas
+from holdfast.tenants.store.database import open_database
+from holdfast.tenants.store.schema import create_tables
+
+
+class Platform:
+    def __init__(self, place: Path | str, batch: int = 10_000) -> None:
+        self.place = place
+        self.database = open_database(str(place))
+        create_tables(self.database)
+        self.log = Log(self.database)
+        self.catalog = Catalog(self.database, self.log)
+        self.planner = Planner(self.database)
+        self.quotas = Quotas()
+        self.batch = batch
+
+    def put(self, tenant: str, name: str, **document: Any) -> int:
+        made = msgspec.convert(document, ServiceObject)
+        return self.catalog.put(tenant, name, made, self.quotas)
+
+    def publish(self, path: str, timestamp: int, key: str = "", /, **values: Any) -> Receipt:
+        return self.log.append([Publication(path, timestamp, values, key)])[0]
+
+    def step(self) -> bool:
+        """One batch."""
+        start = progress(self.database)
+        end = batch_end(self.database, start, self.batch)
+        if end <= start:
+            return False
+        outcomes = [
+            read_outcome(write_outcome(operate(bundle))) for bundle in self.planner.plan(start, end)
+        ]
+        assert store(self.database, start, end, outcomes)
+        return True
+
+    def settle(self) -> None:
+        while self.step():
+            pass
+
+    def updates(self, path: str) -> list[dict[str, Any]]:
+        rows = self.database.rows(
+            "SELECT body FROM updates WHERE path = ? AND late = 0 ORDER BY number", (path,)
+        )
+        return [msgspec.json.decode(body) for (body,) in rows]
+
+    def values(self, path: str, channel: str) -> list[Any]:
+        return [update["values"][channel] for update in self.updates(path)]
+
+    def contents(self) -> list[Any]:
+        """All that was made of the log."""
+        tables = {
+            "updates": "path, number",
+            "latest": "path, partition_key",
+            "failures": "path, position, number",
+            "lags": "path, source",
+            "numbers": "path",
+        }
+        return [
+            self.database.rows(f"SELECT * FROM {table} ORDER BY {order}")
+            for table, order in tables.items()
+        ]
+
+
+def simple(**types: str) -> dict[str, Any]:
+    return {"channels": {name: {"type": kind} for name, kind in types.items()}}
+
+
+def derived(inputs: dict[str, str], channels: dict[str, str], **more: Any) -> dict[str, Any]:
+    """Channels are numbers."""
+    return {
+        "channels": {n: {"type": "number", "expression": e} for n, e in channels.items()},
+        "inputs": {alias: {"stream": path} for alias, path in inputs.items()},
+        **more,
+    }
+
+
+SHARED = {"access": {"allow": ["*"]}}

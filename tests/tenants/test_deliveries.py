@@ -1,0 +1,128 @@
+"""Actions that updates set off reach the outside, at least once, and only where they may."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.tenants import deliveries as module
+from holdfast.tenants.deliveries import Deliveries
+from tests.tenants.rig import derived, simple
+from tests.tenants.test_http import Site, publish
+
+
+class Hook(HTTPServer):
+    """Somebody's server; answers 500 as often as told."""
+
+    def __init__(self) -> None:
+        self.got: list[tuple[str, Any]] = []
+        self.broken = 0
+        super().__init__(("127.0.0.1", 0), _Handler)
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}/open"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    def do_POST(self) -> None:
+        assert isinstance(self.server, Hook)
+        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        self.server.got.append((self.headers["idempotency-key"], body))
+        self.server.broken -= 1
+        self.send_response(500 if self.server.broken >= 0 else 204)
+        self.end_headers()
+
+    def log_message(self, *_: Any) -> None:
+        """Quiet."""
+
+
+@pytest.fixture
+def hook() -> Iterator[Hook]:
+    made = Hook()
+    yield made
+    made.shutdown()
+    made.server_close()
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    made = Site(tmp_path)
+    yield made
+    made.service.database.close()
+
+
+def test_an_update_sets_off_an_action_once(site: Site, hook: Hook) -> None:
+    ann = site.add("ann")
+    alarm = derived({"a": "a"}, {"n": "a.n"}, actions=[{"action": "all", "when": "a.n > 5.0"}])
+    document = {
+        "streams": {"a": simple(n="number"), "alarm": alarm},
+        "actions": {
+            "open": {"webhook": hook.url},
+            "all": {"calls": ["open", "tell"]},
+            "tell": {"mqtt": "doors"},
+        },
+    }
+    assert ann.put("/v1/objects/o", json=document).status_code == 200
+    publish(ann, "ann/o/a", *({"timestamp": n, "channels": {"n": n}} for n in (1, 6, 3)))
+    site.settle()
+    sent: list[tuple[str, bytes]] = []
+    work = Deliveries(site.service, lambda topic, body: sent.append((topic, body)))
+    while work.deliver():
+        pass
+    ((key, body),) = hook.got
+    assert body["values"] == {"n": 6.0}
+    assert key.startswith("ann/o/open:ann/o/alarm@1")
+    assert [topic for topic, _ in sent] == ["ann/actions/doors"]
+    calls = ann.get("/v1/calls").json()
+    assert {(each["action"], each["state"]) for each in calls} == {
+        (f"ann/o/{name}", "done") for name in ("all", "open", "tell")
+    }
+
+
+def test_what_fails_is_tried_again_and_in_the_end_given_up(
+    site: Site, hook: Hook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ann = site.add("ann")
+    ann.put("/v1/objects/o", json={"actions": {"open": {"webhook": hook.url}}})
+    clock = [1e9]
+    monkeypatch.setattr(module.time, "time", lambda: clock[0])
+    work = Deliveries(site.service)
+    hook.broken = 2
+    assert ann.post("/v1/objects/o/actions/open", json={"by": "hand"}).status_code == 202
+    for _ in range(20):
+        clock[0] += 100
+        work.deliver()
+    assert len(hook.got) == 3
+    assert len({key for key, _ in hook.got}) == 1
+    assert ann.get("/v1/calls").json()[0]["state"] == "done"
+    hook.broken = 100
+    ann.post("/v1/objects/o/actions/open", json={})
+    for _ in range(20):
+        clock[0] += 10_000
+        work.deliver()
+    assert ann.get("/v1/calls").json()[0] | {"origin": ""} == {
+        "action": "ann/o/open",
+        "origin": "",
+        "state": "failed",
+        "tries": 8,
+        "said": "ConnectionError: it answered 500",
+    }
+
+
+def test_actions_that_call_each_other_come_to_an_end(site: Site) -> None:
+    ann = site.add("ann")
+    loop = {"a": {"calls": ["b", "b"]}, "b": {"calls": ["a", "a"]}}
+    assert ann.put("/v1/objects/o", json={"actions": loop}).status_code == 200
+    ann.post("/v1/objects/o/actions/a", json={})
+    work = Deliveries(site.service)
+    while work.deliver():
+        pass
+    assert len(ann.get("/v1/calls").json()) < 10

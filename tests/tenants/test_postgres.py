@@ -1,0 +1,85 @@
+"""The same in PostgreSQL, where there is one on this machine."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from harness.ports import free_port
+from tests.tenants.rig import Platform
+from tests.tenants.test_platform import (
+    test_access_that_is_taken_back_ends_at_once_and_can_come_back as access,
+)
+from tests.tenants.test_platform import (
+    test_an_offset_said_twice_counts_once as twice,
+)
+from tests.tenants.test_platform import (
+    test_streams_are_added_changed_and_removed_while_updates_flow as change,
+)
+from tests.tenants.test_platform import (
+    test_the_members_of_a_query_follow as members,
+)
+
+
+def _programs() -> Path | None:
+    found = shutil.which("initdb")
+    if found is not None:
+        return Path(found).parent
+    return max(Path("/usr/lib/postgresql").glob("*/bin"), default=None)
+
+
+@pytest.fixture(scope="module")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    programs = _programs()
+    if programs is None or not (programs / "initdb").exists():
+        pytest.skip("PostgreSQL is not installed: sudo apt-get install postgresql")
+    folder = tmp_path_factory.mktemp("postgres")
+    for each in (folder, *folder.parents):
+        if str(each).startswith("/tmp/pytest"):
+            each.chmod(0o755)
+    # PostgreSQL refuses to run as root.
+    user = "postgres" if os.geteuid() == 0 else None
+    if user is not None:
+        shutil.chown(folder, user)
+    port = free_port()
+    data = folder / "data"
+
+    def run(*command: str) -> None:
+        subprocess.run(command, user=user, check=True, capture_output=True, cwd=folder)
+
+    run(str(programs / "initdb"), "-D", str(data), "-A", "trust", "-U", "holdfast")
+    options = f"-p {port} -k {folder} -c listen_addresses=127.0.0.1 -c fsync=off"
+    run(
+        str(programs / "pg_ctl"),
+        "-D",
+        str(data),
+        "-w",
+        "-o",
+        options,
+        "-l",
+        str(folder / "said"),
+        "start",
+    )
+    try:
+        yield f"postgresql://holdfast@127.0.0.1:{port}/postgres"
+    finally:
+        run(str(programs / "pg_ctl"), "-D", str(data), "-m", "immediate", "stop")
+
+
+@pytest.mark.parametrize("check", [change, members, access, twice])
+def test_as_in_sqlite(postgres: str, check) -> None:
+    import psycopg
+
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        connection.execute("DROP SCHEMA public CASCADE")
+        connection.execute("CREATE SCHEMA public")
+    platform = Platform(postgres)
+    try:
+        check(platform)
+    finally:
+        platform.database.close()
