@@ -32,8 +32,8 @@ __all__ = ["report_rates"]
 BUFFER: Final = 1_000_000
 """Events for each partition: at this rate, and twice that, what is not replicated yet. With fewer
 sensors would wait for that, and not for the processors."""
-OFF: Final = {"detection": False, "on_full": "drop", "buffer": BUFFER}
-"""Nothing is ever safe without replication: sensors keep what fits, and nobody asks for it."""
+OFF: Final = {"detection": False, "guarantee": "at-most-once", "buffer": BUFFER}
+"""Without replication nothing is ever safe, so sensors keep nothing of what they have sent."""
 ON: Final = {"detection": True, "buffer": BUFFER}
 RAW: Final = 16
 """Bytes of an event in a frame: its time and its value."""

@@ -46,7 +46,7 @@ def test_what_was_journaled_and_not_done_is_done_after_a_restart(
         wait_for(lambda: rig.boundary() >= end_of(100))
         rig.close()
         rig.open(**({} if "delivers" in engine else engine))
-        wait_for(rig.replicas["sums/1"].ready.is_set)
+        wait_for(lambda: rig.replicas["sums/1"].status()["ready"])
         for name, value in engine.items():
             setattr(rig.engines["sums/1"], name, value)
         rig.bring(100, 200)

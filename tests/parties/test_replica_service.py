@@ -53,7 +53,7 @@ def test_rows_are_read_by_ticket_and_wrong_tickets_are_refused(tmp_path: Path) -
                 LogTicket("a", 0, end).write(),
                 LogTicket("", 0, 0).write(),
                 journal_ticket(10**9, 0),
-                journal_ticket(replica._query.journal.last, 10**6),
+                journal_ticket(replica._workplace.journal.last, 10**6),
             ):
                 with pytest.raises(RefusedError):
                     client.fetch(wrong)
@@ -105,8 +105,8 @@ def test_only_a_peer_gets_a_copy_of_the_state(tmp_path: Path) -> None:
             for number in range(100):
                 assert stranger.send(StateRequest(number))
             assert peer.send(StateRequest(7))
-            wait_for(lambda: replica._server.counts["messages"] >= 101)
-            replica._loop.call(lambda now: None)
+            wait_for(lambda: replica._workplace.server.counts["messages"] >= 101)
+            replica._workplace.loop.call(lambda now: None)
             rig.bring(300, 400)
             wait_for(lambda: rig.boundary() >= end_of(400))
         assert rig.engines["sums/1"].done.count(Order.COPY) == 1
@@ -133,7 +133,7 @@ def test_thousands_of_strange_messages_and_tickets_leave_it_working(tmp_path: Pa
                 for _ in range(1000):
                     assert link.send(strange(chance))
             wait_for(lambda: one.outbox.sent == other.outbox.sent == 1000)
-            wait_for(lambda: replica._server.counts["messages"] >= 2000)
+            wait_for(lambda: replica._workplace.server.counts["messages"] >= 2000)
         with LogClient(replica.address) as client:
             good = LogTicket("sums", 0, end_of(300)).write()
             for _ in range(300):

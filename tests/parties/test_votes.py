@@ -166,7 +166,7 @@ def test_quarantine_outlives_a_restart_and_ends_with_a_word(
         assert said == ["sums/1: clean/3 counts again"]
         assert rig.found["quarantined"] == []
         assert list(readmit(rig.topology, "clean/3")) == ["sums/1: clean/3 was not in quarantine"]
-        note = rig.replicas["sums/1"].folder / "quarantine.json"
+        note = rig.topology.state_folder / "sums/1" / "quarantine.json"
         assert json.loads(note.read_text()) == {}
         # Now that it counts, another may be gone.
         rig.close("clean/1")

@@ -92,7 +92,7 @@ class VoteRig:
             session: Any = Engine(**engine)
             self.replicas[name] = Replica(self.topology, name, session)
             if lie is not None:
-                tell_lies(self.replicas[name]._neighbours, lie)
+                tell_lies(self.replicas[name]._workplace.neighbours, lie)
 
     def open_all(self, liars: tuple[str, ...] = (), lie: str = "wrong-value") -> None:
         self.open(*(name for name in self.names if name not in liars))

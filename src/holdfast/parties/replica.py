@@ -11,30 +11,19 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from threading import Event
 from typing import Any
 
 from pyspark.sql import SparkSession
-from pyspark.sql.pandas.types import to_arrow_schema
 
-from holdfast.parties.counts import ReplicaCounts, spark_status
 from holdfast.parties.history import History
-from holdfast.parties.loop import Clock, Loop
-from holdfast.parties.neighbours import Neighbours, wire_status
 from holdfast.parties.places import (
-    addresses_of,
     comparison_of,
-    identities_of,
-    inputs_of,
     is_voted_on,
     place_of,
-    security_of,
-    settings_of,
 )
-from holdfast.parties.purpose import check_purpose, stage_purpose
 from holdfast.parties.reruns import Reruns
-from holdfast.parties.service import StageService
 from holdfast.parties.verdicts import Verdicts
+from holdfast.parties.workplace import Workplace
 from holdfast.protocol.commands import (
     Command,
     CopyState,
@@ -50,13 +39,10 @@ from holdfast.protocol.intake import Intake
 from holdfast.protocol.line import Line
 from holdfast.protocol.messages import Message, Send
 from holdfast.protocol.node import Node
-from holdfast.spark.stages.compile import compile_stage
 from holdfast.spark.stages.entries import Entry, Order, work_on
-from holdfast.spark.stages.journal import Journal
-from holdfast.spark.stages.query import Result, StageQuery
+from holdfast.spark.stages.query import Result
 from holdfast.topology import Topology
 from holdfast.tuples import Row, Segment
-from holdfast.wire.server import LogServer
 
 __all__ = ["Replica"]
 
@@ -73,112 +59,60 @@ class Replica:
         spark: SparkSession,
         *,
         routes: Mapping[str, str] | None = None,
-        clock: Callable[[], int] | None = None,
         spark_ui: str | None = None,
     ) -> None:
         """`routes`: addresses of parties that are reached elsewhere than the topology says.
         `spark_ui`: where Spark serves its own page, if it does."""
-        parties = topology.parties()
-        stage = topology.stages[name.partition("/")[0]]
-        self.name = name
-        self.stream = name.partition("/")[0]
+        workplace = self._workplace = Workplace(
+            topology, name, spark, routes=routes, spark_ui=spark_ui
+        )
+        self.name, self.stream, self.schema = name, workplace.stream, workplace.schema
         self.place = place_of(topology, name)
-        self.settings = settings_of(topology, self.stream)
-        self.clock = clock or Clock()
-        self.counts = ReplicaCounts()
-        self._spark_ui = spark_ui
-        self.folder = topology.state_folder / name
-        self.ready = Event()
-        """Set when it has begun to take part."""
-        self._is_made = False
-        """Its server may be asked before all of it is there."""
-        compiled = compile_stage(spark, topology, self.stream)
-        self.schema = to_arrow_schema(compiled.published, timezone="UTC")
-        self._inputs = {s: number for s, (number, _) in inputs_of(topology, self.stream).items()}
-        check_purpose(self.folder, stage_purpose(topology, self.stream, compiled))
-        self._security = security_of(topology)
-        self._history = History(self.folder / "log")
+        self.settings = workplace.settings
+        self.counts = workplace.counts
+        self._history = History(workplace.folder / "log")
         self._node: Node | None = None
         self._works: dict[int, Work] = {}
         """What the query has been asked to do and has not done, by entry."""
         self._copies: dict[int, CopyState] = {}
-        comparison = comparison_of(stage)
+        comparison = comparison_of(workplace.stage)
         self._verdicts: Verdicts | None = None
         if comparison is not None:
             # A stream from outside has one source, and nothing to be compared with.
             compared = {s: names for s, names in self.place.inputs.items() if s in topology.stages}
-            note = self.folder / "quarantine.json"
+            note = workplace.folder / "quarantine.json"
             self._verdicts = Verdicts(name, comparison, compared, note)
         self._reruns: Reruns | None = None
         """None if nobody will ask to calculate anything again."""
         if is_voted_on(topology, self.stream):
-            self._reruns = Reruns(self.settings.size, int(stage.span))
-        self._drained = -1
-        """The entry after which the journal of an earlier life is done."""
-        self._loop = Loop(name, self.clock, self._wake, self._next_wake)
-        address = parties[name].address
-        assert address is not None
-        beat = int(stage.heartbeat) / 1e6
-        self._server = LogServer(
-            address,
-            self._security,
-            StageService(self, self._loop),
-            identities=identities_of(topology),
-            heartbeat=beat,
-            silence=max(1.0, 10 * beat),
-        )
-        self._query = StageQuery(
-            spark,
-            compiled,
-            self.folder,
-            size=self.settings.size,
-            shards=stage.shards,
-            address=(self._server.address.host, self._server.address.port),
-            security=self._security,
-            deliver=self._deliver,
-        )
-        others = [*(p for ps in self.place.inputs.values() for p in ps), *self.place.peers]
-        self._neighbours = Neighbours(
-            name,
-            addresses_of(topology, others, routes),
-            self._security,
-            self._take_message,
-            heartbeat=beat,
-        )
-        self._is_made = True
-        self._loop.start()
-        self._loop.post(self._drain)
+            self._reruns = Reruns(self.settings.size, int(workplace.stage.span))
+        above = (party for parties in self.place.inputs.values() for party in parties)
+        workplace.open(self, [*above, *self.place.peers])
 
     # What whoever runs it sees
 
     @property
     def failure(self) -> str | None:
         """Why it cannot go on, if it cannot."""
-        return self._loop.failure or self._query.failure
+        return self._workplace.failure
 
     @property
     def address(self) -> Any:
-        return self._server.address
+        return self._workplace.server.address
 
     def close(self) -> None:
-        # The query first, for it reads from the server.
-        self._query.stop()
-        self._neighbours.close()
-        self._server.close()
-        self._loop.stop()
+        self._workplace.close()
         self._history.close()
 
     # The loop
 
-    def _next_wake(self) -> float:
+    @property
+    def next_wake(self) -> float:
         return float("inf") if self._node is None else self._node.next_wake
 
-    def _wake(self, now: int) -> None:
+    def wake(self, now: int) -> None:
         if self._node is not None:
             self._do(self._node.wake(now), now)
-
-    def _take_message(self, sender: str, message: Message) -> None:
-        self._loop.post(lambda now: self.receive(sender, message, now))
 
     def receive(self, sender: str, message: Message, now: int) -> None:
         if self._node is not None:
@@ -208,29 +142,29 @@ class Replica:
     def _carry_out(self, command: Command) -> None:
         match command:
             case Send(to, message):
-                self._neighbours.send(to, message)
+                self._workplace.neighbours.send(to, message)
             case Work():
                 self._work(command)
             case Fork():
-                self._query.submit(Entry(0, Order.FORK))
+                self._workplace.submit(Entry(0, Order.FORK))
             case Drop():
-                self._query.submit(Entry(0, Order.DROP))
+                self._workplace.submit(Entry(0, Order.DROP))
             case Restart(bucket):
                 self._forget_reruns()
-                self._query.submit(Entry(0, Order.RESTART, end=bucket * self.settings.size))
+                self._workplace.submit(Entry(0, Order.RESTART, end=bucket * self.settings.size))
             case Install(bucket, state):
                 self._install(bucket, state)
             case CopyState(to) if to in self.place.peers:
-                self._copies[self._query.submit(Entry(0, Order.COPY))] = command
+                self._copies[self._workplace.submit(Entry(0, Order.COPY))] = command
             case Rerun():
                 self._rerun(command)
 
     def _work(self, work: Work) -> None:
         size = self.settings.size
-        entry = work_on(work.stretch, self._inputs, size, tentative=work.tentative)
+        entry = work_on(work.stretch, self._workplace.inputs, size, tentative=work.tentative)
         if self._reruns is not None and not work.tentative:
             self._reruns.note(entry)
-        self._works[self._query.submit(entry)] = work
+        self._works[self._workplace.submit(entry)] = work
 
     def _rerun(self, rerun: Rerun) -> None:
         """Calculate a bucket again, or say again what was published of it."""
@@ -242,7 +176,7 @@ class Replica:
             return
         entry = None if reruns is None else reruns.entry(rerun)
         if reruns is not None and entry is not None:
-            reruns.ask(self._query.submit(entry), rerun)
+            reruns.ask(self._workplace.submit(entry), rerun)
             return
         start = rerun.asked.start
         published = node.lines[self.stream]
@@ -254,29 +188,23 @@ class Replica:
 
     # Results
 
-    def _deliver(self, result: Result) -> None:
-        """Called by Spark: wait until it is in the log, for then Spark takes it for done."""
-        self._loop.hand_over(lambda now: self._take_result(result, now))
-
-    def _take_result(self, result: Result, now: int) -> None:
+    def take_result(self, result: Result, now: int) -> None:
         match result.order:
             case Order.WORK:
                 self._finish(result, now)
             case Order.RESTART if result.entry > self._history.done:
                 self._note_restart(result.entry)
             case Order.INSTALL if result.entry >= self._history.done:
-                self._history.base = self._query.journal.read(result.entry).end
+                self._history.base = self._workplace.journal.read(result.entry).end
             case Order.COPY:
                 self._send_state(result)
             case Order.RERUN if self._reruns is not None and self._node is not None:
                 rerun = self._reruns.answered(result.entry)
                 if rerun is not None:
                     self._do(self._node.rerun(rerun, self._rows_in(result)), now)
-        if result.entry == self._drained and self._node is None:
-            self._begin(now)
 
     def _finish(self, result: Result, now: int) -> None:
-        entry = self._query.journal.read(result.entry)
+        entry = self._workplace.journal.read(result.entry)
         rows = self._rows_in(result)
         work = self._works.pop(result.entry, None)
         if entry.tentative:
@@ -301,7 +229,7 @@ class Replica:
 
     def _note_restart(self, entry: int) -> None:
         """The base is empty now, and goes on from where the entry says."""
-        boundary = self._query.journal.read(entry).end
+        boundary = self._workplace.journal.read(entry).end
         if not boundary:
             self._history.forget()
             return
@@ -317,20 +245,14 @@ class Replica:
 
     # Beginning, again
 
-    def _drain(self, now: int) -> None:
-        """Let the query finish what an earlier life has left; a fork of that life goes."""
-        self._drained = self._query.submit(Entry(0, Order.DROP))
-
-    def _begin(self, now: int) -> None:
-        """The query is at the end of its journal: take part."""
+    def begin(self, now: int) -> None:
         history, size = self._history, self.settings.size
         self._node = self._make_node(now, lost=not history.has_state)
         if history.has_state:
             lines = {self.stream: history.take_published(size)}
             self._node.resume(history.base // size, history.consistent_from, lines, now)
         else:
-            self._query.submit(Entry(0, Order.RESTART))
-        self.ready.set()
+            self._workplace.submit(Entry(0, Order.RESTART))
         self._do(self._node.wake(now), now)
 
     def _make_node(self, now: int, *, lost: bool) -> Node:
@@ -347,8 +269,8 @@ class Replica:
         self._works.clear()
         self._copies.clear()
         self._history.forget()
-        self._query.submit(Entry(0, Order.DROP))
-        self._query.submit(Entry(0, Order.RESTART))
+        self._workplace.submit(Entry(0, Order.DROP))
+        self._workplace.submit(Entry(0, Order.RESTART))
         self._forget_reruns()
         self._node = self._make_node(now, lost=True)
 
@@ -361,7 +283,7 @@ class Replica:
         node = self._node
         assert node is not None
         boundary = bucket * self.settings.size
-        entry = self._query.submit(Entry(0, Order.INSTALL, end=boundary, state=state))
+        entry = self._workplace.submit(Entry(0, Order.INSTALL, end=boundary, state=state))
         published = list(node.lines[self.stream].segments.since(0))
         self._history.replace(published, boundary, entry, node.consistent_from)
 
@@ -373,17 +295,9 @@ class Replica:
             return
         if node.gate.base * self.settings.size == self._history.base:
             reply = replace(node.offer(command.reply.number), state=result.state)
-            self._neighbours.send(command.to, reply)
+            self._workplace.neighbours.send(command.to, reply)
 
     # What its service asks
-
-    @property
-    def journal(self) -> Journal:
-        return self._query.journal
-
-    @property
-    def neighbours(self) -> Neighbours:
-        return self._neighbours
 
     def left(self, party: str) -> None:
         if self._node is not None:
@@ -398,7 +312,7 @@ class Replica:
     def answers(self, body: str) -> Mapping[str, Callable[[], Any]]:
         return {
             "status": self.status,
-            "readmit": lambda: self._loop.call(lambda now: self._readmit(body, now)),
+            "readmit": lambda: self._workplace.loop.call(lambda now: self._readmit(body, now)),
         }
 
     def _readmit(self, party: str, now: int) -> bool:
@@ -412,16 +326,8 @@ class Replica:
         return True
 
     def status(self) -> dict[str, Any]:
-        """What a person or a program may want to know of it."""
-        if not self._is_made:
-            return {"party": self.name, "kind": "replica", "ready": False, **self.counts.status()}
-        return {
-            "party": self.name,
-            "kind": "replica",
-            "ready": self.ready.is_set(),
-            **self.counts.status(),
-            **(self._verdicts.status if self._verdicts is not None else {}),
-            **spark_status(self._query.progress, self._spark_ui),
-            "log_bytes": self._history.size,
-            **wire_status(self._server, self._neighbours.links.values()),
-        }
+        return self._workplace.status(self._own_status)
+
+    def _own_status(self) -> dict[str, Any]:
+        verdicts = {} if self._verdicts is None else self._verdicts.status
+        return {**verdicts, "log_bytes": self._history.size}

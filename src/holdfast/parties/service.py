@@ -24,70 +24,70 @@ from holdfast.wire.outbox import Outbox
 __all__ = ["StageService"]
 
 
-class _Replica(Protocol):
-    """Who is behind it. All but the first three are asked for in the loop's thread."""
+class _Workplace(Protocol):
+    """What it is the door of. `neighbours` is for the loop's thread."""
 
     name: str
     stream: str
     schema: pa.Schema
+    loop: Loop
+    neighbours: Neighbours
 
     @property
     def journal(self) -> Journal: ...
 
-    @property
-    def neighbours(self) -> Neighbours: ...
+
+class _Worker(Protocol):
+    """Who works there. All but `answers` is for the loop's thread."""
 
     def receive(self, sender: str, message: Message, now: int) -> None: ...
 
-    def left(self, party: str) -> None:
-        """Its link is gone."""
+    def left(self, party: str) -> None: ...
 
-    def line(self, stream: str) -> Line | None:
-        """What it publishes of a stream, None if it does not."""
+    def line(self, stream: str) -> Line | None: ...
 
-    def answers(self, body: str) -> Mapping[str, Callable[[], Any]]:
-        """What it can be asked to do, with these words."""
+    def answers(self, body: str) -> Mapping[str, Callable[[], Any]]: ...
 
 
 class StageService:
-    def __init__(self, replica: _Replica, loop: Loop) -> None:
-        self._replica = replica
-        self._loop = loop
+    def __init__(self, workplace: _Workplace, worker: _Worker) -> None:
+        self._workplace = workplace
+        self._worker = worker
 
     def opened(self, party: str, outbox: Outbox) -> None:
-        self._loop.post(lambda now: self._replica.neighbours.opened(party, outbox))
+        self._workplace.loop.post(lambda now: self._workplace.neighbours.opened(party, outbox))
 
     def received(self, party: str, message: Message) -> None:
-        self._loop.post(lambda now: self._replica.receive(party, message, now))
+        self._workplace.loop.post(lambda now: self._worker.receive(party, message, now))
 
     def closed(self, party: str, outbox: Outbox) -> None:
         def leave(now: int) -> None:
-            if self._replica.neighbours.closed(party, outbox):
-                self._replica.left(party)
+            if self._workplace.neighbours.closed(party, outbox):
+                self._worker.left(party)
 
-        self._loop.post(leave)
+        self._workplace.loop.post(leave)
 
     def read(self, ticket: bytes) -> pa.Table | pa.RecordBatchReader:
-        piece = read_piece(self._replica.journal, ticket)
+        piece = read_piece(self._workplace.journal, ticket)
         if piece is not None:
             return piece
         asked = LogTicket.read(ticket)
-        return self._loop.call(lambda now: self._read(asked))
+        return self._workplace.loop.call(lambda now: self._read(asked))
 
     def _read(self, asked: LogTicket) -> pa.RecordBatchReader:
-        line = self._replica.line(asked.stream)
+        line = self._worker.line(asked.stream)
         if line is None:
-            name = self._replica.name
+            name = self._workplace.name
             raise InvalidArgumentError(f"ticket: {name} has no {asked.stream} to read")
-        return read_log(line, asked, self._replica.schema)
+        return read_log(line, asked, self._workplace.schema)
 
     def push(self, stream: str, batch: pa.RecordBatch) -> bytes:
         raise InvalidArgumentError(
-            f"{self._replica.name}: is a replica of a stage; push rows to the source of a stream"
+            f"{self._workplace.name}: is a replica of a stage; push rows to the source of a stream"
         )
 
     def act(self, name: str, body: bytes) -> bytes:
-        return answer_action(name, self._replica.answers(body.decode(errors="replace")))
+        return answer_action(name, self._worker.answers(body.decode(errors="replace")))
 
     def streams(self) -> Mapping[str, pa.Schema]:
-        return {self._replica.stream: self._replica.schema}
+        return {self._workplace.stream: self._workplace.schema}

@@ -190,6 +190,21 @@ def test_one_intermediate_of_each_layer_is_enough(survivor: str) -> None:
     assert len(rig.parties[survivor].merge) == 0
 
 
+def test_who_owns_what_is_known_behind_intermediates_too() -> None:
+    rig = Rig(3, 1, [COUNT], intermediates=3, most_intermediates=2)
+    rig.step(1_000)
+    rig.emit(range(300))
+    rig.kill("c1")
+    rig.step(2_000)
+    rig.advance(1_000)
+    rig.step(until=lambda: bool(rig.windows))
+    assert rig.answers() == [300]
+    (group,) = rig.root.groups.values()
+    owned = {claim.partition: claim.node for claim in group.ownership.claims}
+    assert owned == {p: name for name in ("c0", "c2") for p in rig.child(name).owned}
+    assert sorted(owned) == [0, 1, 2]
+
+
 def test_an_intermediate_that_took_a_pane_and_died() -> None:
     rig = Rig(2, 1, [COUNT], intermediates=1)
     rig.emit(range(300))

@@ -79,8 +79,7 @@ class Closing:
             self._slots.roster.version,
             whole,
             sum(slot.missing(pane, pane + query.length) for slot in own),
-            claim.node,
-            claim.epoch,
+            (claim,),
             sum(slot.told(pane, pane + query.length) for slot in own),
             *self._slots.counts(claim.partition),
         )

@@ -287,8 +287,8 @@ class PanePartial:
     """Whether the query was there before all of its events."""
     missing: int = 0
     """How many events that may belong to it are gone."""
-    node: str = ""
-    epoch: int = 0
+    claims: tuple[Claim, ...] = ()
+    """Of those whose states it is."""
     lost: int = 0
     """Events that are gone, the last of which may belong to it: each is told in one pane, and not
     at all if the root had that pane from an owner who had them."""

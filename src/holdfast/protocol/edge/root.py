@@ -26,7 +26,6 @@ from holdfast.protocol.edge.messages import (
 )
 from holdfast.protocol.edge.queries import Paned, ceil_to, floor_to
 from holdfast.protocol.edge.windows import Window, Windows
-from holdfast.protocol.groups import Claim
 
 __all__ = ["Root", "RootOptions"]
 
@@ -222,8 +221,8 @@ class Root:
         least = group.least_roster(end)
         sends: list[Send] = []
         for state in message.partials:
-            if state.node:
-                group.ownership.offer(Claim(state.partition, state.epoch, state.node))
+            for claim in state.claims:
+                group.ownership.offer(claim)
             if state.roster < least:
                 # It lacks the events of a sensor that its sender does not know of.
                 sends += self._remind(group, now)

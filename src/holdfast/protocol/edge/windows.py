@@ -82,7 +82,7 @@ class Windows:
                 partial = self.paned.combine(partial, state.partial)
                 whole = whole and state.whole
                 missing += state.missing
-                epoch = max(epoch, state.epoch)
+                epoch = max(epoch, *(claim.epoch for claim in state.claims))
                 newest = max(newest, state.newest)
         lost, self._lost = self._lost, 0
         sums = [sum(total[at] for total in self._totals.values()) for at in range(2)]
