@@ -11,10 +11,9 @@ from pyspark.sql import SparkSession
 
 from benchmarks.tenants.topologies import Topology
 from holdfast.protocol.composition.documents import Channel, Input, ServiceObject, Stream
-from holdfast.tenants.engine.operating import operate
 from holdfast.tenants.engine.planning import Planner, batch_end
 from holdfast.tenants.engine.query import start_query, write_place
-from holdfast.tenants.engine.storing import progress, store
+from holdfast.tenants.engine.storing import complete, progress, store
 from holdfast.tenants.log import Publication
 from holdfast.tenants.quotas import Quotas
 from holdfast.tenants.service import Service
@@ -50,7 +49,7 @@ class Site:
             return
         database = self.service.database
         while (end := batch_end(database, start := progress(database))) > start:
-            store(database, start, end, [operate(each) for each in self._planner.plan(start, end)])
+            store(database, start, end, [complete(database, each) for each in self._planner.plan(start, end)])
             self.service.settled(end)
 
     def seconds(self, paths: list[str]) -> float:

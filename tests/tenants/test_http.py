@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from holdfast.tenants.engine.operating import operate
 from holdfast.tenants.engine.planning import Planner, batch_end
-from holdfast.tenants.engine.storing import progress, store
+from holdfast.tenants.engine.storing import complete, progress, store
 from holdfast.tenants.http.app import create_app
 from holdfast.tenants.quotas import Quotas
 from holdfast.tenants.service import Service
@@ -37,7 +36,7 @@ class Site:
     def settle(self) -> None:
         database = self.service.database
         while (end := batch_end(database, start := progress(database))) > start:
-            store(database, start, end, [operate(b) for b in self._planner.plan(start, end)])
+            store(database, start, end, [complete(database, b) for b in self._planner.plan(start, end)])
             self.service.settled(end)
 
 

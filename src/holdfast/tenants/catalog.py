@@ -45,6 +45,8 @@ class Change(msgspec.Struct, frozen=True):
     removed: list[str] = []
     cleared: list[str] = []
     """Whose channels are others now, so that their last updates mean nothing any more."""
+    restarted: list[str] = []
+    """Whose window begins anew: it is another, or what it is over."""
 
 
 class Stored(NamedTuple):
@@ -178,7 +180,8 @@ class Catalog:
             for path in set(old) & set(new)
             if channel_types(old[path]) != channel_types(new[path])
         )
-        body = msgspec.json.encode(Change(removed, cleared))
+        restarted = sorted({*_other_windows(old, new), *_windows_over(work, removed + cleared)})
+        body = msgspec.json.encode(Change(removed, cleared, restarted))
         position = self._log.change(f"{tenant}/{name}", body, work)
         changed = sorted(path for path in {*old, *new} if old.get(path) != new.get(path))
         ended = [path for path in changed if path in old]
@@ -256,6 +259,29 @@ class Catalog:
             "ON CONFLICT DO NOTHING",
             [(*edge, position, FOREVER) for edge in sorted(edges)],
         )
+
+
+def _other_windows(old: Mapping[str, Stream], new: Mapping[str, Stream]) -> list[str]:
+    def window(stream: Stream) -> object:
+        aggregate = stream.aggregate
+        return aggregate and (aggregate, stream.group, stream.inputs[aggregate.input])
+
+    return [path for path in set(old) & set(new) if window(old[path]) != window(new[path])]
+
+
+def _windows_over(work: Work, sources: list[str]) -> list[str]:
+    """Streams that have a window over one of these by its name. To a query it is one of many, whose
+    channels are what they are, or it is none."""
+    edges = edges_from(work, sources)
+    streams = streams_at(work, {target for _, target, _ in edges})
+    return [
+        target
+        for _, target, alias in edges
+        if target in streams
+        and (aggregate := streams[target].aggregate) is not None
+        and aggregate.input == alias
+        and streams[target].inputs[alias].query is None
+    ]
 
 
 def _types_of(place: str, given: Input, known: Mapping[str, Stream], tenant: str) -> dict[str, str]:
@@ -365,10 +391,10 @@ def _check_count(work: Work, tenant: str, quotas: Quotas, more: int) -> None:
 
 
 def _check_fan_out(work: Work, edges: set[tuple[str, str, str]], quotas: Quotas) -> None:
-    sources = {edge[0] for edge in edges}
-    held = edges_from(work, sources)
-    for source in sources:
-        targets = {e[1] for e in held if e[0] == source} | {e[1] for e in edges if e[0] == source}
+    found: dict[str, set[str]] = {}
+    for source, target, _ in (*edges, *edges_from(work, {edge[0] for edge in edges})):
+        found.setdefault(source, set()).add(target)
+    for source, targets in found.items():
         if len(targets) > quotas.fan_out:
             raise QuotaError(
                 f"inputs: {source} is taken by {len(targets)} streams, of {quotas.fan_out} at "

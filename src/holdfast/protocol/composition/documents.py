@@ -38,6 +38,8 @@ NAME: Final = r"^[a-z][a-z0-9_-]{0,62}$"
 ACTION: Final = r"^([a-z][a-z0-9_-]{0,62}/){0,2}[a-z][a-z0-9_-]{0,62}$"
 
 LARGEST_DOCUMENT: Final = 262_144
+LARGEST_WINDOW: Final = 10_000_000
+"""Updates in one window."""
 
 D = TypeVar("D")
 
@@ -116,7 +118,7 @@ class Aggregate(_Document, frozen=True):
     over: Literal["window", "partitions"] = "window"
     size: Interval | None = None
     """Of a window: the time it covers."""
-    count: Annotated[int, Meta(ge=1, le=10_000)] | None = None
+    count: Annotated[int, Meta(ge=1, le=LARGEST_WINDOW)] | None = None
     """Of a window: the number of updates it holds at most."""
     expiry: Interval | None = None
     """Of partitions: after so long without an update, one no longer counts."""

@@ -18,15 +18,11 @@ from typing import Any, Final, NamedTuple, Protocol
 import msgspec
 
 from holdfast.errors import HoldfastError
-from holdfast.protocol.composition.aggregation import (
-    MOST_LOADED,
-    WindowTooLongError,
-    aggregated,
-    within,
-)
-from holdfast.protocol.composition.documents import Stream
+from holdfast.protocol.composition.aggregation import composed
+from holdfast.protocol.composition.documents import LARGEST_WINDOW, Aggregate, Stream
 from holdfast.protocol.composition.graph import components
 from holdfast.protocol.composition.updates import Failure, Update, fits
+from holdfast.protocol.composition.windows import NotBroughtError, Window
 
 __all__ = [
     "Calculation",
@@ -71,6 +67,12 @@ class Node(msgspec.Struct, frozen=True):
     def owner(self) -> str:
         return self.path.partition("/")[0]
 
+    @property
+    def window(self) -> Aggregate | None:
+        """If it has one."""
+        aggregate = self.stream.aggregate
+        return None if aggregate is None or aggregate.over != "window" else aggregate
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -103,8 +105,8 @@ class World:
 
     latest: dict[str, dict[str, Update]] = field(default_factory=dict)
     newest: dict[str, Update] = field(default_factory=dict)
-    histories: dict[str, list[Update]] = field(default_factory=dict)
-    """Of the streams that some window looks at, in the order of the log."""
+    windows: dict[tuple[str, str], Window] = field(default_factory=dict)
+    """Of a stream, by the partition whose updates are in it; empty: of all partitions."""
     offsets: dict[str, int] = field(default_factory=dict)
     """The next one of each composite stream."""
     lags: dict[tuple[str, str], Lag] = field(default_factory=dict)
@@ -116,11 +118,6 @@ class World:
         if newest is None or (newest.position, newest.offset) <= (update.position, update.offset):
             self.newest[update.stream] = update
 
-    def accept(self, update: Update) -> None:
-        self.know(update)
-        if update.stream in self.histories:
-            self.histories[update.stream].append(update)
-
     def last(self, stream: str, key: str) -> Update | None:
         return self.latest.get(stream, {}).get(key)
 
@@ -129,18 +126,6 @@ class World:
         if not key:
             return self.newest.get(stream)
         return self.last(stream, key) or self.last(stream, "")
-
-    def history(self, stream: str, key: str) -> Sequence[Update]:
-        updates = self.histories.get(stream, ())
-        if len(updates) > MOST_LOADED:
-            raise WindowTooLongError(
-                f"aggregate: {stream} has more than {MOST_LOADED} updates in it; "
-                "give a smaller size"
-            )
-        if not key:
-            return updates
-        wanted = key if self.last(stream, key) is not None else ""
-        return [each for each in updates if each.key == wanted]
 
 
 class _Edge(NamedTuple):
@@ -156,7 +141,12 @@ class Part:
     def __init__(self, nodes: Iterable[Node]) -> None:
         self.nodes = {node.path: node for node in sorted(nodes, key=lambda node: node.path)}
         self.edges: dict[str, list[_Edge]] = {}
+        self.watched: dict[str, list[Node]] = {}
+        """For each stream those that have a window over it."""
         for node in self.nodes.values():
+            if node.window is not None:
+                for source in node.sources[node.window.input]:
+                    self.watched.setdefault(source, []).append(node)
             for alias, sources in node.sources.items():
                 of_query = node.stream.inputs[alias].query is not None
                 for source in sources:
@@ -211,7 +201,15 @@ def settle(
     before = world.last(update.stream, update.key)
     if before is not None and update.timestamp <= before.timestamp:
         return Settled(late=True)
-    world.accept(update)
+    if before is None and len(world.latest.get(update.stream, ())) >= limits.partitions:
+        message = (
+            f"key: the stream has {limits.partitions} partitions, and may have no more; "
+            "use fewer keys, or another stream"
+        )
+        failure = Failure(
+            update.stream, update.position, 0, update.timestamp, "partitions", message
+        )
+        return Settled(late=True, failures=[failure])
     return _Settlement(part, world, calculations, limits, update.position).run(update)
 
 
@@ -233,9 +231,14 @@ class _Settlement:
         self._queue: list[tuple[int, int, Unit]] = []
         self._runs: dict[str, int] = {}
         self._failed: dict[str, int] = {}
+        self._entering: dict[str, list[Update]] = {}
+        """For each stream with a window, what has come and is not in it yet."""
+        self._unread: set[tuple[str, str]] = set()
+        """What kept an update out of a window: a stream, and the message about it."""
         self._settled = Settled()
 
     def run(self, update: Update) -> Settled:
+        self._accept(update)
         self._ask(update, 0)
         while self._queue:
             _, hops, unit = heappop(self._queue)
@@ -244,7 +247,53 @@ class _Settlement:
                 continue
             del self._due[unit]
             self._run(unit, due)
+        for path in sorted(self._entering):
+            self._enter(self._part.nodes[path])
         return self._settled
+
+    def _accept(self, update: Update) -> None:
+        self._world.know(update)
+        for node in self._part.watched.get(update.stream, ()):
+            self._entering.setdefault(node.path, []).append(update)
+
+    def _enter(self, node: Node) -> None:
+        """Into the window of its partition, and into that of all. Those of one log entry enter in
+        the order of their names: the order in which they were made may depend on the batch."""
+        if node.stream.group is not None:
+            # Only a calculation can tell their partition.
+            return
+        for update in sorted(
+            self._entering.pop(node.path, ()), key=lambda each: (each.stream, each.offset)
+        ):
+            self._insert(node, dict.fromkeys((update.key, "")), update)
+
+    def _insert(self, node: Node, scopes: Iterable[str], update: Update) -> None:
+        aggregate, calculation = node.window, self._calculations[node.path]
+        assert aggregate is not None
+        variables = _scope(node, {aggregate.input: update})
+        try:
+            values = [calculation.lift(name, variables) for name in aggregate.fields]
+            for scope in scopes:
+                self._insert_values(node.path, scope, aggregate, update.timestamp, values)
+        except NotBroughtError:
+            raise
+        except Exception as error:
+            kind = "expression" if isinstance(error, ExpressionError) else "aggregate"
+            if (node.path, str(error)) not in self._unread:
+                self._unread.add((node.path, str(error)))
+                self._fail(node.path, update.timestamp, kind, str(error))
+
+    def _insert_values(
+        self, path: str, scope: str, aggregate: Aggregate, timestamp: int, values: Sequence[Any]
+    ) -> None:
+        window = self._world.windows.get((path, scope))
+        if window is None:
+            window = self._world.windows[path, scope] = Window(aggregate)
+        if not window.insert(timestamp, values):
+            raise ExpressionError(
+                f"aggregate: more than {LARGEST_WINDOW:,} updates ought to be in it, and the "
+                "oldest have left; give a smaller size"
+            )
 
     def _ask(self, update: Update, hops: int) -> None:
         """Those who take this stream are to be calculated."""
@@ -277,10 +326,14 @@ class _Settlement:
             return
         self._settled.runs += 1
         node = self._part.nodes[path]
+        self._enter(node)
         try:
             made = self._calculate(node, unit, due)
+        except NotBroughtError:
+            raise
         except ExpressionError as error:
-            self._fail(path, due.asked, "expression", str(error))
+            if (path, str(error)) not in self._unread:
+                self._fail(path, due.asked, "expression", str(error))
             return
         except Exception as error:
             # Whatever a tenant's values do to an aggregate, it is that stream alone which fails.
@@ -288,7 +341,7 @@ class _Settlement:
             return
         if made is not None:
             self._world.offsets[path] = made.offset + 1
-            self._world.accept(made)
+            self._accept(made)
             self._settled.updates.append(made)
             self._ask(made, due.hops + 1)
 
@@ -304,6 +357,7 @@ class _Settlement:
         if stream.group is not None:
             key = calculation.key(scope)
             self._check_partition(path, key)
+            self._enter_group(node, key, seen)
             if self._is_old(path, key, due):
                 return None
         times = [each.timestamp for each in seen.values() if each is not None]
@@ -371,25 +425,37 @@ class _Settlement:
                 "more; group by something with fewer values"
             )
 
+    def _enter_group(self, node: Node, key: str, seen: Mapping[str, Update | None]) -> None:
+        """What set this calculation off enters the window of the group that it belongs to."""
+        waiting = self._entering.get(node.path, [])
+        update = None if node.window is None else seen[node.window.input]
+        if update is not None and update in waiting:
+            waiting.remove(update)
+            self._insert(node, [key], update)
+
     def _aggregate(
         self, node: Node, key: str, timestamp: int, calculation: Calculation
     ) -> dict[str, Any]:
         aggregate = node.stream.aggregate
         assert aggregate is not None
-        alias, sources = aggregate.input, node.sources[aggregate.input]
-        if aggregate.over == "partitions":
-            found = [
-                each for source in sources for each in self._world.latest.get(source, {}).values()
-            ]
-            found.sort(key=lambda each: (each.stream, each.key))
-        else:
-            found = [each for source in sources for each in self._world.history(source, key)]
-            if len(sources) > 1:
-                found.sort(key=lambda each: (each.position, each.stream, each.offset))
-        return aggregated(
-            within(found, aggregate, timestamp),
+        if aggregate.over == "window":
+            windows = self._world.windows
+            window = windows.get((node.path, key))
+            if window is None and node.stream.group is None:
+                # The input is not divided as the result is: all of it counts.
+                window = windows.get((node.path, ""))
+            return (Window(aggregate) if window is None else window).record(timestamp)
+        found = [
+            each
+            for source in node.sources[aggregate.input]
+            for each in self._world.latest.get(source, {}).values()
+        ]
+        found.sort(key=lambda each: (each.stream, each.key))
+        return composed(
+            found,
             aggregate,
-            lambda name, each: calculation.lift(name, _scope(node, {alias: each})),
+            timestamp,
+            lambda name, each: calculation.lift(name, _scope(node, {aggregate.input: each})),
         )
 
     def _fail(self, path: str, timestamp: int, kind: str, message: str) -> None:

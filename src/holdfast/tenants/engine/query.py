@@ -21,9 +21,10 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming import StreamingQuery
 
 from holdfast.parties.whole_files import write_whole
+from holdfast.protocol.composition.windows import NotBroughtError
 from holdfast.tenants.engine.operating import operate, read_outcome, write_outcome
 from holdfast.tenants.engine.planning import Bundle, Planner, batch_end
-from holdfast.tenants.engine.storing import progress, store
+from holdfast.tenants.engine.storing import complete, progress, store
 from holdfast.tenants.store.database import Database, open_database
 
 __all__ = ["start_query", "write_place"]
@@ -34,11 +35,20 @@ PLACE: Final = "place"
 PATIENCE: Final = 0.2
 """Seconds that Spark waits for a new entry before it is told that there is none."""
 BREATH: Final = 0.005
-SCHEMA: Final = "start bigint, end bigint, outcome binary"
-_ARROW: Final = pa.schema([("start", pa.int64()), ("end", pa.int64()), ("outcome", pa.binary())])
+SCHEMA: Final = "start bigint, end bigint, outcome binary, bundle binary"
+_ARROW: Final = pa.schema(
+    [
+        ("start", pa.int64()),
+        ("end", pa.int64()),
+        ("outcome", pa.binary()),
+        # What a task could not do with what it had.
+        ("bundle", pa.binary()),
+    ]
+)
 
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(list[Bundle])
+_BUNDLE = msgspec.msgpack.Decoder(Bundle)
 
 
 def write_place(folder: Path, place: str) -> None:
@@ -94,10 +104,9 @@ class LogReader(DataSourceStreamReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         start, end, packed = partition.value
-        outcomes = [write_outcome(operate(bundle)) for bundle in _DECODER.decode(packed)]
         # Also a batch that nothing comes of has to be noted.
-        made: list[bytes | None] = [*outcomes] or [None]
-        columns = [[start] * len(made), [end] * len(made), made]
+        made = [_operated(bundle) for bundle in _DECODER.decode(packed)] or [(None, None)]
+        columns = [[start] * len(made), [end] * len(made), *map(list, zip(*made, strict=True))]
         yield from pa.table(columns, schema=_ARROW).to_batches()
 
     @property
@@ -105,6 +114,14 @@ class LogReader(DataSourceStreamReader):
         if self._database is None:
             self._database = open_database((self._folder / PLACE).read_text())
         return self._database
+
+
+def _operated(bundle: Bundle) -> tuple[bytes | None, bytes | None]:
+    """What came of it; or the bundle, if more is needed for it than was brought along."""
+    try:
+        return write_outcome(operate(bundle)), None
+    except NotBroughtError:
+        return None, _ENCODER.encode(bundle)
 
 
 def _divided(bundles: list[Bundle], tasks: int) -> list[list[Bundle]]:
@@ -133,6 +150,9 @@ def start_query(
         if not rows:
             return
         outcomes = [read_outcome(row.outcome) for row in rows if row.outcome is not None]
+        outcomes += [
+            complete(database, _BUNDLE.decode(row.bundle)) for row in rows if row.bundle is not None
+        ]
         store(database, rows[0].start, rows[0].end, outcomes)
         stored(rows[0].end)
 

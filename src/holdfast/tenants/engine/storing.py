@@ -15,11 +15,13 @@ from holdfast.errors import StoreCorruptError
 from holdfast.protocol.composition.definitions import owner_of
 from holdfast.protocol.composition.updates import Update
 from holdfast.tenants.catalog import Change
-from holdfast.tenants.engine.operating import Outcome, Row
+from holdfast.tenants.engine.operating import Outcome, Row, operate
+from holdfast.tenants.engine.planning import Bundle
 from holdfast.tenants.log import read_entries
 from holdfast.tenants.store.database import Database, Work
+from holdfast.tenants.store.windows import drop_windows, fetch_from, save_windows
 
-__all__ = ["progress", "store"]
+__all__ = ["complete", "insert_calls", "progress", "store"]
 
 _ENCODE = msgspec.json.Encoder(order="deterministic").encode
 
@@ -48,15 +50,19 @@ def store(database: Database, start: int, end: int, outcomes: Sequence[Outcome])
     return True
 
 
+def complete(database: Database, bundle: Bundle) -> Outcome:
+    """Operate with the store at hand: for a bundle that a task had too little for."""
+    return operate(bundle, fetch=lambda window: fetch_from(database, window))
+
+
 def _apply(work: Work, change: Change) -> None:
+    drop_windows(work, {*change.removed, *change.restarted})
     for path in change.removed:
         for table in ("updates", "latest", "failures", "lags"):
             work.run(f"DELETE FROM {table} WHERE path = ?", (path,))
     for path in change.cleared:
         for table in ("latest", "lags"):
             work.run(f"DELETE FROM {table} WHERE path = ?", (path,))
-        # They have other channels than what comes now: no window may look at them.
-        work.run("UPDATE updates SET late = 1 WHERE path = ?", (path,))
 
 
 def _insert(work: Work, outcome: Outcome) -> None:
@@ -92,6 +98,7 @@ def _insert(work: Work, outcome: Outcome) -> None:
                 "INSERT INTO lags (path, source, body) VALUES (?, ?, ?)",
                 (path, source, _ENCODE(lag).decode()),
             )
+    save_windows(work, outcome.windows)
     insert_calls(work, [(action, _origin(u), _ENCODE(u).decode()) for action, u in outcome.calls])
 
 

@@ -25,10 +25,14 @@ CREATE TABLE IF NOT EXISTS streams (
     path TEXT NOT NULL, owner TEXT NOT NULL, since BIGINT NOT NULL, until BIGINT NOT NULL,
     body TEXT NOT NULL, PRIMARY KEY (path, since));
 CREATE INDEX IF NOT EXISTS streams_owner ON streams (owner);
+CREATE INDEX IF NOT EXISTS streams_since ON streams (since);
+CREATE INDEX IF NOT EXISTS streams_until ON streams (until);
 CREATE TABLE IF NOT EXISTS edges (
     source TEXT NOT NULL, target TEXT NOT NULL, alias TEXT NOT NULL, since BIGINT NOT NULL,
     until BIGINT NOT NULL, PRIMARY KEY (source, target, alias, since));
 CREATE INDEX IF NOT EXISTS edges_target ON edges (target);
+CREATE INDEX IF NOT EXISTS edges_since ON edges (since);
+CREATE INDEX IF NOT EXISTS edges_until ON edges (until);
 CREATE TABLE IF NOT EXISTS tags (
     path TEXT NOT NULL, tag TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (path, tag));
 CREATE INDEX IF NOT EXISTS tags_value ON tags (tag, value);
@@ -47,6 +51,12 @@ CREATE INDEX IF NOT EXISTS updates_position ON updates (position);
 CREATE TABLE IF NOT EXISTS latest (
     path TEXT NOT NULL, partition_key TEXT NOT NULL, body TEXT NOT NULL,
     PRIMARY KEY (path, partition_key));
+CREATE TABLE IF NOT EXISTS windows (
+    path TEXT NOT NULL, scope TEXT NOT NULL, oldest BIGINT NOT NULL, levels BIGINT NOT NULL,
+    root TEXT NOT NULL, PRIMARY KEY (path, scope));
+CREATE TABLE IF NOT EXISTS pairs (
+    path TEXT NOT NULL, scope TEXT NOT NULL, level BIGINT NOT NULL, position BIGINT NOT NULL,
+    body TEXT NOT NULL, PRIMARY KEY (path, scope, level, position));
 CREATE TABLE IF NOT EXISTS numbers (path TEXT PRIMARY KEY, following BIGINT NOT NULL);
 CREATE TABLE IF NOT EXISTS failures (
     path TEXT NOT NULL, position BIGINT NOT NULL, number BIGINT NOT NULL, timestamp BIGINT NOT NULL,
