@@ -36,7 +36,12 @@ class Site:
     def settle(self) -> None:
         database = self.service.database
         while (end := batch_end(database, start := progress(database))) > start:
-            store(database, start, end, [complete(database, b) for b in self._planner.plan(start, end)])
+            store(
+                database,
+                start,
+                end,
+                [complete(database, b) for b in self._planner.plan(start, end)],
+            )
             self.service.settled(end)
 
 

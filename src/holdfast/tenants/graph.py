@@ -50,9 +50,7 @@ def touched_between(database: Database, after: int, until: int) -> set[str]:
         asked = f"{column} > ? AND {column} <= ?"
         found.update(
             path
-            for (path,) in database.rows(
-                f"SELECT path FROM streams WHERE {asked}", (after, until)
-            )
+            for (path,) in database.rows(f"SELECT path FROM streams WHERE {asked}", (after, until))
         )
         for ends in database.rows(
             f"SELECT source, target FROM edges WHERE {asked}", (after, until)

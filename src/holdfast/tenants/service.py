@@ -19,6 +19,7 @@ from holdfast.protocol.composition.documents import DocumentError, ServiceObject
 from holdfast.protocol.composition.settling import LONGEST_KEY
 from holdfast.protocol.composition.updates import check_values
 from holdfast.tenants.catalog import Catalog
+from holdfast.tenants.engine.stages import Stages
 from holdfast.tenants.engine.storing import insert_calls, progress
 from holdfast.tenants.errors import ForbiddenError, NotFoundError
 from holdfast.tenants.log import Log, Publication, Receipt
@@ -71,6 +72,7 @@ class Service:
         self.catalog = Catalog(database, self.log)
         self.reading = Reading(database)
         self.rates = Rates()
+        self.stages = Stages()
         self.webhook_hosts = webhook_hosts
         self._clock = clock
         self._settled = threading.Condition()

@@ -60,9 +60,7 @@ class SavedWindow(msgspec.Struct, frozen=True):
 
 def brought_positions(oldest: int, levels: int, leaves: int) -> list[tuple[int, int, int]]:
     """Of each level the first and the last pair that are needed to evict so many leaves."""
-    return [
-        (level, oldest >> level + 1, oldest + leaves >> level + 1) for level in range(levels)
-    ]
+    return [(level, oldest >> level + 1, oldest + leaves >> level + 1) for level in range(levels)]
 
 
 class Window:
@@ -204,5 +202,3 @@ class _BroughtPairs:
 
     def drop_leaves(self, root: Root[Any]) -> bool:
         return False
-
-

@@ -7,6 +7,7 @@ different tasks.
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -95,10 +96,14 @@ class Planner:
         self._through: defaultdict[str, set[str]] = defaultdict(set)
         """For each stream those whose way leads through it."""
         self._position = -1
+        self.seconds = {"dispatch": 0.0, "fetch": 0.0}
+        """Of the last plan."""
 
     def plan(self, start: int, end: int) -> list[Bundle]:
         """For the updates in (start, end], which have no change among them."""
+        began = time.perf_counter()
         entries = [e for e in read_entries(self._database, start, end) if e.kind == "update"]
+        self.seconds = dict.fromkeys(self.seconds, 0.0)
         if not entries:
             return []
         self._forget_touched(end)
@@ -110,11 +115,17 @@ class Planner:
         gathered: list[list[Update]] = [[] for _ in groups]
         for entry in entries:
             gathered[home[entry.path]].append(_update(entry))
+        dispatched = time.perf_counter()
         fetched = _Fetched(self._database, paths, reached.values())
-        return [
+        bundles = [
             fetched.bundle(updates, [reached[path] for path in group if path in reached])
             for updates, group in zip(gathered, groups, strict=True)
         ]
+        self.seconds = {
+            "dispatch": dispatched - began,
+            "fetch": time.perf_counter() - dispatched,
+        }
+        return bundles
 
     def _forget_touched(self, position: int) -> None:
         if len(self._known) > MOST_CACHED or position < self._position:
@@ -169,7 +180,7 @@ class _Fetched:
             database, "SELECT path, body FROM latest WHERE path IN (@)", wanted
         ):
             self._latest[path].append(_UPDATE.decode(body))
-        self._numbers = dict(
+        self._numbers: dict[str, int] = dict(
             rows_among(database, "SELECT path, following FROM numbers WHERE path IN (@)", nodes)
         )
         self._lags: defaultdict[str, list[tuple[str, str, Lag]]] = defaultdict(list)

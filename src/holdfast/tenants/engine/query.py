@@ -22,8 +22,9 @@ from pyspark.sql.streaming import StreamingQuery
 
 from holdfast.parties.whole_files import write_whole
 from holdfast.protocol.composition.windows import NotBroughtError
-from holdfast.tenants.engine.operating import operate, read_outcome, write_outcome
+from holdfast.tenants.engine.operating import Outcome, operate, read_outcome, write_outcome
 from holdfast.tenants.engine.planning import Bundle, Planner, batch_end
+from holdfast.tenants.engine.stages import Stages
 from holdfast.tenants.engine.storing import complete, progress, store
 from holdfast.tenants.store.database import Database, open_database
 
@@ -35,7 +36,10 @@ PLACE: Final = "place"
 PATIENCE: Final = 0.2
 """Seconds that Spark waits for a new entry before it is told that there is none."""
 BREATH: Final = 0.005
-SCHEMA: Final = "start bigint, end bigint, outcome binary, bundle binary"
+SCHEMA: Final = (
+    "start bigint, end bigint, outcome binary, bundle binary, "
+    "dispatch double, fetch double, operate double"
+)
 _ARROW: Final = pa.schema(
     [
         ("start", pa.int64()),
@@ -43,6 +47,10 @@ _ARROW: Final = pa.schema(
         ("outcome", pa.binary()),
         # What a task could not do with what it had.
         ("bundle", pa.binary()),
+        # Seconds: of the whole batch, and of this bundle.
+        ("dispatch", pa.float64()),
+        ("fetch", pa.float64()),
+        ("operate", pa.float64()),
     ]
 )
 
@@ -97,16 +105,20 @@ class LogReader(DataSourceStreamReader):
             self._planner = Planner(self._store)
         first, last = start["position"], end["position"]
         bundles = self._planner.plan(first, last)
+        seconds = self._planner.seconds
         return [
-            InputPartition((first, last, _ENCODER.encode(some)))
+            InputPartition((first, last, seconds, _ENCODER.encode(some)))
             for some in _divided(bundles, self._tasks)
         ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        start, end, packed = partition.value
+        start, end, seconds, packed = partition.value
         # Also a batch that nothing comes of has to be noted.
-        made = [_operated(bundle) for bundle in _DECODER.decode(packed)] or [(None, None)]
-        columns = [[start] * len(made), [end] * len(made), *map(list, zip(*made, strict=True))]
+        made = [_operated(bundle) for bundle in _DECODER.decode(packed)] or [(None, None, 0.0)]
+        outcomes, bundles, operated = map(list, zip(*made, strict=True))
+        same = [start, end, seconds["dispatch"], seconds["fetch"]]
+        first, last, dispatched, fetched = ([each] * len(made) for each in same)
+        columns = [first, last, outcomes, bundles, dispatched, fetched, operated]
         yield from pa.table(columns, schema=_ARROW).to_batches()
 
     @property
@@ -116,12 +128,15 @@ class LogReader(DataSourceStreamReader):
         return self._database
 
 
-def _operated(bundle: Bundle) -> tuple[bytes | None, bytes | None]:
-    """What came of it; or the bundle, if more is needed for it than was brought along."""
+def _operated(bundle: Bundle) -> tuple[bytes | None, bytes | None, float]:
+    """What came of it, or the bundle, if more is needed for it than was brought along; and the
+    seconds that took."""
+    began = time.perf_counter()
     try:
-        return write_outcome(operate(bundle)), None
+        made, left = write_outcome(operate(bundle)), None
     except NotBroughtError:
-        return None, _ENCODER.encode(bundle)
+        made, left = None, _ENCODER.encode(bundle)
+    return made, left, time.perf_counter() - began
 
 
 def _divided(bundles: list[Bundle], tasks: int) -> list[list[Bundle]]:
@@ -135,25 +150,47 @@ def _divided(bundles: list[Bundle], tasks: int) -> list[list[Bundle]]:
     return shares
 
 
+def _counts(outcomes: Sequence[Outcome]) -> dict[str, int]:
+    derived = sum(row.derived for outcome in outcomes for row in outcome.rows)
+    return {
+        "updates": sum(len(outcome.rows) for outcome in outcomes) - derived,
+        "results": derived,
+        "failures": sum(len(outcome.failures) for outcome in outcomes),
+        "discarded": sum(outcome.discarded for outcome in outcomes),
+    }
+
+
 def start_query(
     spark: SparkSession,
     folder: Path,
     database: Database,
     stored: Callable[[int], None],
+    stages: Stages,
     tasks: int = 2,
 ) -> StreamingQuery:
-    """`folder` is where `write_place` wrote; `stored` is told how far the log has been settled."""
+    """`folder` is where `write_place` wrote; `stored` is told how far the log has been settled, and
+    `stages` how long that took."""
     spark.dataSource.register(LogSource)
 
     def sink(batch: DataFrame, _: int) -> None:
         rows = batch.collect()
         if not rows:
             return
+        began = time.perf_counter()
         outcomes = [read_outcome(row.outcome) for row in rows if row.outcome is not None]
         outcomes += [
             complete(database, _BUNDLE.decode(row.bundle)) for row in rows if row.bundle is not None
         ]
         store(database, rows[0].start, rows[0].end, outcomes)
+        stages.add(
+            {
+                "dispatch": rows[0].dispatch,
+                "fetch": rows[0].fetch,
+                "operate": sum(row.operate for row in rows),
+                "store": time.perf_counter() - began,
+            },
+            _counts(outcomes),
+        )
         stored(rows[0].end)
 
     source = spark.readStream.format(NAME).options(folder=str(folder), tasks=str(tasks)).load()

@@ -199,7 +199,11 @@ def create_app(service: Service) -> Starlette:
         return Response(SCRIPT, media_type="text/javascript", headers=HEADERS)
 
     async def health(_: Request) -> Response:
-        told = {"log": service.log.end, "settled": service.position}
+        told = {
+            "log": service.log.end,
+            "settled": service.position,
+            "stages": service.stages.told(),
+        }
         return Response(msgspec.json.encode(told), media_type="application/json")
 
     mounts += [
