@@ -5,12 +5,15 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from typing import NamedTuple
 
 import msgspec
 
+from holdfast.intervals import parse_interval
+from holdfast.protocol.composition.documents import Stream
 from holdfast.tenants.errors import QuotaError
 
-__all__ = ["Quotas", "Rates"]
+__all__ = ["Kept", "Quotas", "Rates", "kept_of"]
 
 
 class Quotas(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -27,6 +30,8 @@ class Quotas(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     burst: int = 5000
     subscribers: int = 50
     """Connections that wait for events."""
+    kept: int = 100_000
+    """Updates that are kept of one stream."""
 
 
 class Rates:
@@ -50,3 +55,20 @@ class Rates:
                     f"{quotas.burst} at once; publish fewer, or later"
                 )
             self._buckets[tenant] = (left - count, now)
+
+
+class Kept(NamedTuple):
+    """What of a stream is kept."""
+
+    updates: int
+    age: int | None
+    """Microseconds, if there is a limit."""
+
+
+def kept_of(stream: Stream, quotas: Quotas) -> Kept:
+    """As its owner wants it, within the quota."""
+    keep = stream.keep
+    return Kept(
+        quotas.kept if keep.count is None else min(keep.count, quotas.kept),
+        None if keep.age is None else parse_interval("keep.age", keep.age),
+    )

@@ -73,6 +73,8 @@ class Service:
         self.reading = Reading(database)
         self.rates = Rates()
         self.stages = Stages()
+        self.tells: dict[str, Callable[[], Any]] = {}
+        """What else there is to say about how the server does."""
         self.webhook_hosts = webhook_hosts
         self._clock = clock
         self._settled = threading.Condition()

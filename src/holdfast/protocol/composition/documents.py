@@ -24,6 +24,7 @@ __all__ = [
     "DocumentError",
     "Field",
     "Input",
+    "Keep",
     "Near",
     "Query",
     "ServiceObject",
@@ -139,6 +140,18 @@ class Access(_Document, frozen=True):
             return False
         return tenant in self.allow or "*" in self.allow
 
+    @property
+    def admits_all(self) -> bool:
+        return "*" in self.allow and not self.deny
+
+
+class Keep(_Document, frozen=True):
+    """How much of a stream is kept: of both, what is less; nothing beyond the tenant's quota."""
+
+    count: Annotated[int, Meta(ge=1, le=2**53)] | None = None
+    age: Interval | None = None
+    """Older than the newest update by so much, by their timestamps."""
+
 
 class ActionCall(_Document, frozen=True):
     """An action of one's own that an update of the stream sets off."""
@@ -160,6 +173,7 @@ class Stream(_Document, frozen=True):
     """The name of an update's partition, as a string."""
     aggregate: Aggregate | None = None
     access: Access = Access()
+    keep: Keep = Keep()
     actions: Annotated[list[ActionCall], Meta(max_length=16)] = []
 
     @property

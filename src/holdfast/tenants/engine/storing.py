@@ -58,7 +58,7 @@ def complete(database: Database, bundle: Bundle) -> Outcome:
 def _apply(work: Work, change: Change) -> None:
     drop_windows(work, {*change.removed, *change.restarted})
     for path in change.removed:
-        for table in ("updates", "latest", "failures", "lags"):
+        for table in ("updates", "latest", "failures", "lags", "dropped"):
             work.run(f"DELETE FROM {table} WHERE path = ?", (path,))
     for path in change.cleared:
         for table in ("latest", "lags"):

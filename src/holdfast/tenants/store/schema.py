@@ -13,6 +13,8 @@ _TABLES: Final = """
 CREATE TABLE IF NOT EXISTS tenants (
     name TEXT PRIMARY KEY, token TEXT NOT NULL, quotas TEXT NOT NULL);
 CREATE UNIQUE INDEX IF NOT EXISTS tenants_token ON tenants (token);
+CREATE TABLE IF NOT EXISTS old_tokens (
+    token TEXT PRIMARY KEY, name TEXT NOT NULL, until BIGINT NOT NULL);
 CREATE TABLE IF NOT EXISTS log (
     position BIGINT PRIMARY KEY, kind TEXT NOT NULL, path TEXT NOT NULL, number BIGINT NOT NULL,
     timestamp BIGINT NOT NULL, partition_key TEXT NOT NULL, body TEXT NOT NULL);
@@ -61,6 +63,9 @@ CREATE TABLE IF NOT EXISTS numbers (path TEXT PRIMARY KEY, following BIGINT NOT 
 CREATE TABLE IF NOT EXISTS failures (
     path TEXT NOT NULL, position BIGINT NOT NULL, number BIGINT NOT NULL, timestamp BIGINT NOT NULL,
     kind TEXT NOT NULL, message TEXT NOT NULL, PRIMARY KEY (path, position, number));
+CREATE INDEX IF NOT EXISTS failures_position ON failures (position);
+CREATE TABLE IF NOT EXISTS dropped (
+    path TEXT PRIMARY KEY, count BIGINT NOT NULL, before BIGINT NOT NULL);
 CREATE TABLE IF NOT EXISTS lags (
     path TEXT NOT NULL, source TEXT NOT NULL, body TEXT NOT NULL, PRIMARY KEY (path, source));
 CREATE TABLE IF NOT EXISTS calls (
@@ -69,10 +74,12 @@ CREATE TABLE IF NOT EXISTS calls (
     said TEXT NOT NULL);
 CREATE UNIQUE INDEX IF NOT EXISTS calls_origin ON calls (action, origin);
 CREATE INDEX IF NOT EXISTS calls_state ON calls (state, due);
+CREATE INDEX IF NOT EXISTS calls_tenant ON calls (tenant, id);
 CREATE TABLE IF NOT EXISTS progress (name TEXT PRIMARY KEY, position BIGINT NOT NULL);
 CREATE TABLE IF NOT EXISTS audit (
     id BIGINT PRIMARY KEY, at BIGINT NOT NULL, tenant TEXT NOT NULL, action TEXT NOT NULL,
     target TEXT NOT NULL, outcome TEXT NOT NULL);
+CREATE INDEX IF NOT EXISTS audit_tenant ON audit (tenant, id);
 """
 
 
