@@ -77,9 +77,7 @@ class Site:
     @contextmanager
     def on_spark(self, spark: SparkSession) -> Iterator[None]:
         write_place(self.folder, str(self.folder / "store.db"))
-        query = start_query(
-            spark, self.folder, self.service.database, self.service.settled, self.service.stages
-        )
+        query = start_query(spark, self.folder, self.service.database, self.service.stored)
         self._on_spark = True
         try:
             yield

@@ -8,7 +8,7 @@ from threading import Event
 from pyspark.sql import SparkSession
 
 from holdfast.tenants.engine.query import start_query, write_place
-from holdfast.tenants.engine.stages import STAGES, Stages
+from holdfast.tenants.engine.stages import STAGES, Stages, StoredBatch
 from holdfast.tenants.engine.storing import progress
 from tests.sources.rig import wait_for
 from tests.tenants.rig import Platform, derived, simple
@@ -26,9 +26,10 @@ class Running:
         self._platform = platform
         self._moved = Event()
         self.stages = Stages()
-        self._query = start_query(spark, folder, platform.database, self._note, self.stages)
+        self._query = start_query(spark, folder, platform.database, self._note)
 
-    def _note(self, position: int) -> None:
+    def _note(self, batch: StoredBatch) -> None:
+        self.stages.add(batch.seconds, batch.counts)
         self._moved.set()
 
     def wait(self) -> None:

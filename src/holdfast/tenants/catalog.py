@@ -26,6 +26,7 @@ from holdfast.protocol.composition.documents import (
     Stream,
 )
 from holdfast.protocol.composition.graph import depths
+from holdfast.protocol.composition.settling import WORK_OF_OTHERS
 from holdfast.tenants.errors import NotFoundError, QuotaError
 from holdfast.tenants.expressions import Types, compile_stream
 from holdfast.tenants.graph import Edge, around, edges_from, edges_into, streams_at
@@ -87,7 +88,7 @@ class Catalog:
                 # An input may have changed meanwhile.
                 _compile(streams, {p: t for p, t in types.items() if compiled.get(p) != t})
                 position, version = self._put(work, tenant, name, document, streams, quotas)
-            self._log.moved(position)
+            self._log.moved(position, changed=True)
         return version
 
     def _put(
@@ -117,7 +118,7 @@ class Catalog:
                 old = self._streams(work, tenant, name)
                 position = self._write(work, tenant, name, old, {})
                 self._replace(work, tenant, name, position, None)
-            self._log.moved(position)
+            self._log.moved(position, changed=True)
 
     def _current(self, work: Database | Work, tenant: str, name: str) -> Stored | None:
         rows = work.rows(
@@ -299,10 +300,23 @@ def _types_of(place: str, given: Input, known: Mapping[str, Stream], tenant: str
 
 def _compile(streams: Mapping[str, Stream], types: Mapping[str, Types]) -> None:
     for path, of_inputs in types.items():
+        place = f"streams.{path.rpartition('/')[2]}"
         try:
-            compile_stream(streams[path], of_inputs)
+            work = compile_stream(streams[path], of_inputs).work
         except DocumentError as error:
-            raise DocumentError(f"streams.{path.rpartition('/')[2]}.{error}") from None
+            raise DocumentError(f"{place}.{error}") from None
+        if work > WORK_OF_OTHERS and _takes_others(path, streams[path]):
+            raise DocumentError(
+                f"{place}: may take {work:,} steps for an update of somebody else, of "
+                f"{WORK_OF_OTHERS:,} at most; use simpler expressions"
+            )
+
+
+def _takes_others(path: str, stream: Stream) -> bool:
+    return any(
+        each.stream is None or owner_of(each.stream) != owner_of(path)
+        for each in stream.inputs.values()
+    )
 
 
 def _members(work: Work, path: str, stream: Stream, alias: str, tag: str, value: str) -> list[str]:

@@ -51,6 +51,8 @@ _HAS: Final = re.compile(r"\bhas\s*\(")
 MOST_LIFT: Final = 1_000
 """Steps to read one update into an aggregate: there are many of them."""
 MOST_OF_STREAM: Final = 2_000_000
+CALL: Final = 100
+"""Steps to begin and end an expression, however short."""
 MOST_COMPILED: Final = 10_000
 """Streams whose expressions a process keeps."""
 
@@ -117,6 +119,8 @@ class Compiled:
             (call.action, programs.get(f"actions.{number}"))
             for number, call in enumerate(stream.actions)
         ]
+        self.work = sum(CALL + program.work for program in programs.values())
+        self.lifting = sum(CALL + program.work for program in self._lifts.values() if program)
 
     def passes(self, scope: Mapping[str, Any]) -> bool:
         return self._filter is None or bool(self._filter.run(scope))
@@ -138,6 +142,9 @@ class Compiled:
 
 class Broken:
     """A stream whose inputs have changed, so that it cannot be calculated any more."""
+
+    work = 1
+    lifting = 1
 
     def __init__(self, message: str) -> None:
         self._message = message

@@ -68,7 +68,7 @@ def serve(
         spark = local_session("holdfast tenants", master=master, partitions=1)
         stack.callback(stop_session, spark)
         guard.note_spark(driver_pid(spark))
-        query = start_query(spark, folder, service.database, service.settled, service.stages)
+        query = start_query(spark, folder, service.database, service.stored)
         stack.callback(query.stop)
         bridge = None
         if broker is not None:

@@ -21,7 +21,7 @@ from holdfast.errors import HoldfastError
 from holdfast.protocol.composition.aggregation import composed
 from holdfast.protocol.composition.documents import LARGEST_WINDOW, Aggregate, Stream
 from holdfast.protocol.composition.graph import components
-from holdfast.protocol.composition.updates import Failure, Update, fits
+from holdfast.protocol.composition.updates import Failure, Update, fits, weight
 from holdfast.protocol.composition.windows import NotBroughtError, Window
 
 __all__ = [
@@ -37,6 +37,9 @@ __all__ = [
 ]
 
 LONGEST_KEY: Final = 128
+WORK_OF_OTHERS: Final = 200_000
+LARGEST_RESULT: Final = 262_144
+"""Bytes, about: as much as can be published at once."""
 WINDOW: Final = "window"
 """What expressions call the record of an aggregate."""
 
@@ -47,6 +50,14 @@ class ExpressionError(HoldfastError):
 
 class Calculation(Protocol):
     """The expressions of one stream. Each may raise `ExpressionError`."""
+
+    @property
+    def work(self) -> int:
+        """The steps that a result takes at most."""
+
+    @property
+    def lifting(self) -> int:
+        """The steps that it takes to read one update into an aggregate."""
 
     def passes(self, scope: Mapping[str, Any]) -> bool: ...
     def key(self, scope: Mapping[str, Any]) -> str: ...
@@ -80,6 +91,11 @@ class Limits:
     """So often one stream is calculated for one update, at most."""
     partitions: int = 1000
     """Of one stream."""
+    work: int = 4_000_000
+    """Steps that the streams of one tenant may take for an update of its own. These are counted by
+    what expressions can cost at most, not by a clock: a replay comes to the same end."""
+    work_of_others: int = WORK_OF_OTHERS
+    """The same, for an update of somebody else."""
 
 
 class Lag(msgspec.Struct, frozen=True):
@@ -176,6 +192,8 @@ class Settled:
     late: bool = False
     runs: int = 0
     discarded: int = 0
+    work: int = 0
+    """Steps of streams that belong to the owner of the update."""
 
 
 Unit = tuple[str, str, str]
@@ -210,7 +228,7 @@ def settle(
             update.stream, update.position, 0, update.timestamp, "partitions", message
         )
         return Settled(late=True, failures=[failure])
-    return _Settlement(part, world, calculations, limits, update.position).run(update)
+    return _Settlement(part, world, calculations, limits, update).run()
 
 
 class _Settlement:
@@ -220,13 +238,17 @@ class _Settlement:
         world: World,
         calculations: Mapping[str, Calculation],
         limits: Limits,
-        position: int,
+        update: Update,
     ) -> None:
         self._part = part
         self._world = world
         self._calculations = calculations
         self._limits = limits
-        self._position = position
+        self._update = update
+        self._position = update.position
+        self._owner = update.stream.partition("/")[0]
+        self._spent: dict[str, int] = {}
+        """Steps, by the owner of the streams."""
         self._due: dict[Unit, _Due] = {}
         self._queue: list[tuple[int, int, Unit]] = []
         self._runs: dict[str, int] = {}
@@ -237,9 +259,9 @@ class _Settlement:
         """What kept an update out of a window: a stream, and the message about it."""
         self._settled = Settled()
 
-    def run(self, update: Update) -> Settled:
-        self._accept(update)
-        self._ask(update, 0)
+    def run(self) -> Settled:
+        self._accept(self._update)
+        self._ask(self._update, 0)
         while self._queue:
             _, hops, unit = heappop(self._queue)
             due = self._due.get(unit)
@@ -249,6 +271,7 @@ class _Settlement:
             self._run(unit, due)
         for path in sorted(self._entering):
             self._enter(self._part.nodes[path])
+        self._settled.work = self._spent.get(self._owner, 0)
         return self._settled
 
     def _accept(self, update: Update) -> None:
@@ -345,6 +368,18 @@ class _Settlement:
             self._settled.updates.append(made)
             self._ask(made, due.hops + 1)
 
+    def _spend(self, owner: str, work: int) -> None:
+        """Nobody holds up all others with what one update sets off."""
+        limits = self._limits
+        most = limits.work if owner == self._owner else limits.work_of_others
+        spent = self._spent.get(owner, 0) + work
+        if spent > most:
+            raise ExpressionError(
+                f"work: streams of {owner} would take more than {most:,} steps for one update of "
+                f"{self._owner}; use fewer streams here, or simpler expressions"
+            )
+        self._spent[owner] = spent
+
     def _calculate(self, node: Node, unit: Unit, due: _Due) -> Update | None:
         path, key, member = unit
         stream, calculation = node.stream, self._calculations[node.path]
@@ -353,6 +388,7 @@ class _Settlement:
         seen = {alias: self._see(node, alias, key, member) for alias in node.sources}
         if any(seen[alias] is None and _is_needed(node, alias) for alias in seen):
             return None
+        self._spend(node.owner, calculation.work)
         scope = _scope(node, seen)
         if stream.group is not None:
             key = calculation.key(scope)
@@ -374,6 +410,13 @@ class _Settlement:
                     f"channels.{name}: the result is no {channel.type} that can be stored "
                     "(not finite, or too long); limit it"
                 )
+        size = sum(weight(value) for value in values.values())
+        if size > LARGEST_RESULT:
+            raise ExpressionError(
+                f"channels: the result has {size:,} bytes, of {LARGEST_RESULT:,} at most; "
+                "put less together"
+            )
+        self._spend(node.owner, size // 8)
         made = Update(
             path,
             self._world.offsets.get(path, 0),
@@ -451,6 +494,7 @@ class _Settlement:
             for each in self._world.latest.get(source, {}).values()
         ]
         found.sort(key=lambda each: (each.stream, each.key))
+        self._spend(node.owner, len(found) * calculation.lifting)
         return composed(
             found,
             aggregate,

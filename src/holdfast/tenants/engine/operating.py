@@ -47,6 +47,8 @@ class Outcome(msgspec.Struct):
     windows: list[SavedWindow] = []
     runs: int = 0
     discarded: int = 0
+    work: dict[str, int] = {}
+    """For each stream that was published to, the most steps that an update set off."""
 
 
 def operate(
@@ -81,6 +83,7 @@ def _note(outcome: Outcome, update: Update, settled: Settled) -> None:
     outcome.calls += [(call.action, call.update) for call in settled.calls]
     outcome.runs += settled.runs
     outcome.discarded += settled.discarded
+    outcome.work[update.stream] = max(settled.work, outcome.work.get(update.stream, 0))
 
 
 def _world(bundle: Bundle, part: Part, fetch: FetchOf | None) -> World:

@@ -24,7 +24,7 @@ from holdfast.parties.whole_files import write_whole
 from holdfast.protocol.composition.windows import NotBroughtError
 from holdfast.tenants.engine.operating import Outcome, operate, read_outcome, write_outcome
 from holdfast.tenants.engine.planning import Bundle, Planner, batch_end
-from holdfast.tenants.engine.stages import Stages
+from holdfast.tenants.engine.stages import StoredBatch
 from holdfast.tenants.engine.storing import complete, progress, store
 from holdfast.tenants.store.database import Database, open_database
 
@@ -164,12 +164,10 @@ def start_query(
     spark: SparkSession,
     folder: Path,
     database: Database,
-    stored: Callable[[int], None],
-    stages: Stages,
+    stored: Callable[[StoredBatch], None],
     tasks: int = 2,
 ) -> StreamingQuery:
-    """`folder` is where `write_place` wrote; `stored` is told how far the log has been settled, and
-    `stages` how long that took."""
+    """`folder` is where `write_place` wrote; `stored` is told of each batch."""
     spark.dataSource.register(LogSource)
 
     def sink(batch: DataFrame, _: int) -> None:
@@ -182,16 +180,14 @@ def start_query(
             complete(database, _BUNDLE.decode(row.bundle)) for row in rows if row.bundle is not None
         ]
         store(database, rows[0].start, rows[0].end, outcomes)
-        stages.add(
-            {
-                "dispatch": rows[0].dispatch,
-                "fetch": rows[0].fetch,
-                "operate": sum(row.operate for row in rows),
-                "store": time.perf_counter() - began,
-            },
-            _counts(outcomes),
-        )
-        stored(rows[0].end)
+        seconds = {
+            "dispatch": rows[0].dispatch,
+            "fetch": rows[0].fetch,
+            "operate": sum(row.operate for row in rows),
+            "store": time.perf_counter() - began,
+        }
+        work = {path: steps for outcome in outcomes for path, steps in outcome.work.items()}
+        stored(StoredBatch(rows[0].end, seconds, _counts(outcomes), work))
 
     source = spark.readStream.format(NAME).options(folder=str(folder), tasks=str(tasks)).load()
     return (

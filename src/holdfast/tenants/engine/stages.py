@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
-__all__ = ["STAGES", "Stages"]
+__all__ = ["STAGES", "Stages", "StoredBatch"]
 
 STAGES: Final = ("dispatch", "fetch", "operate", "store")
+
+
+class StoredBatch(NamedTuple):
+    end: int
+    """How far the log has been settled."""
+    seconds: dict[str, float]
+    """Of each stage."""
+    counts: dict[str, int]
+    work: dict[str, int]
+    """For each stream that was published to, the steps that one update set off in its owner's."""
 
 
 class Stages:

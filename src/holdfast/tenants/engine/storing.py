@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -22,6 +22,10 @@ from holdfast.tenants.store.database import Database, Work
 from holdfast.tenants.store.windows import drop_windows, fetch_from, save_windows
 
 __all__ = ["complete", "insert_calls", "progress", "store"]
+
+MOST_WAITING: Final = 10_000
+"""Calls of one tenant that are yet to be made."""
+_TOO_MANY: Final = f"not done: {MOST_WAITING} of your calls are waiting already"
 
 _ENCODE = msgspec.json.Encoder(order="deterministic").encode
 
@@ -108,13 +112,24 @@ def insert_calls(work: Work, calls: Iterable[tuple[str, str, str]]) -> None:
     if not made:
         return
     following = int(work.rows("SELECT coalesce(max(id), 0) FROM calls")[0][0]) + 1
+    waiting = {owner_of(action): 0 for action, _, _ in made}
+    for tenant in waiting:
+        waiting[tenant] = int(
+            work.rows("SELECT count(*) FROM calls WHERE state = 'due' AND tenant = ?", (tenant,))[
+                0
+            ][0]
+        )
+    rows = []
+    for number, (action, origin, body) in enumerate(made, following):
+        tenant = owner_of(action)
+        waiting[tenant] += 1
+        state, said = ("due", "") if waiting[tenant] <= MOST_WAITING else ("failed", _TOO_MANY)
+        due = int(time.time() * 1e6)
+        rows.append((number, tenant, action, origin, body, state, 0, due, said))
     work.many(
         "INSERT INTO calls (id, tenant, action, origin, body, state, tries, due, said) "
-        "VALUES (?, ?, ?, ?, ?, 'due', 0, ?, '') ON CONFLICT DO NOTHING",
-        [
-            (number, owner_of(action), action, origin, body, int(time.time() * 1e6))
-            for number, (action, origin, body) in enumerate(made, following)
-        ],
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+        rows,
     )
 
 

@@ -73,7 +73,7 @@ CREATE TABLE IF NOT EXISTS calls (
     body TEXT NOT NULL, state TEXT NOT NULL, tries BIGINT NOT NULL, due BIGINT NOT NULL,
     said TEXT NOT NULL);
 CREATE UNIQUE INDEX IF NOT EXISTS calls_origin ON calls (action, origin);
-CREATE INDEX IF NOT EXISTS calls_state ON calls (state, due);
+CREATE INDEX IF NOT EXISTS calls_due ON calls (state, tenant, due);
 CREATE INDEX IF NOT EXISTS calls_tenant ON calls (tenant, id);
 CREATE TABLE IF NOT EXISTS progress (name TEXT PRIMARY KEY, position BIGINT NOT NULL);
 CREATE TABLE IF NOT EXISTS audit (
