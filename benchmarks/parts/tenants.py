@@ -2,17 +2,24 @@
 
 Experiment 1 sends updates one after the other through six random topologies; experiment 2 through
 pipelines that are long, or have many inputs, or many subscribers. Both on Spark. Then the number of
-streams grows from 10 to 100,000 with ever fewer of them active. The document's own figures are of
-another machine, a cluster, and are not compared with.
+streams grows from 10 to 100,000 with ever fewer of them active, and the share of idle ones among
+many is varied. The document's own figures are of another machine, a cluster, and are not compared
+with.
 """
 
 from __future__ import annotations
 
 import statistics
+import subprocess
+import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
+from pyspark.sql import SparkSession
+
 from benchmarks.report import Report
+from benchmarks.tenants.many import AT_ONCE, active_among, fill
 from benchmarks.tenants.site import Site, streams_of
 from benchmarks.tenants.topologies import (
     SIZES,
@@ -22,23 +29,26 @@ from benchmarks.tenants.topologies import (
     length,
     out_degree,
 )
-from holdfast.protocol.composition.documents import Channel, Input, Stream
+from benchmarks.timing import Spread
 from holdfast.spark.sessions import local_session, stop_session
 
 USES_SPARK = True
 
 SEED = 1
-PER_SOURCE = 1
+PER_SOURCE = 3
 """Updates of each source in experiment 1; the document has 10."""
-PER_PIPELINE = 5
-"""Updates of each pipeline in experiment 2; the document has 10."""
+PER_PIPELINE = 10
+"""Updates of each pipeline in experiment 2, as the document has."""
 STREAMS = (2, 26, 51, 76, 101)
 """Of the pipelines of experiment 2; the document has all from 2 to 101."""
 MANY = (10, 100, 1_000, 10_000, 100_000)
+FEW, MOST = 100, 100_000
+"""Compared with each other."""
 ACTIVE = 10
 ROUNDS = 30
-PER_OBJECT = 1000
-AT_ONCE = 1000
+ROUNDS_ON_SPARK = 15
+SHARES = (10, 100, 1_000, 10_000, 50_000)
+"""Streams that are published to, of all the 50,000 simple ones among 100,000."""
 
 
 def run(report: Report) -> None:
@@ -56,9 +66,15 @@ def run(report: Report) -> None:
                 _first(report, site, topologies)
                 _second(report, site, pipelines)
             site.close()
+            many = _fill(report, Path(folder))
+            _many(report, many)
+            _shares(report, many[MOST])
+            _many_on_spark(report, spark, many)
+            for each in many.values():
+                each.close()
+            _memory(report, many)
         finally:
             stop_session(spark)
-        _many(report, Path(folder))
 
 
 def _object(topology: Topology) -> str:
@@ -128,55 +144,118 @@ def _second(report: Report, site: Site, pipelines: list[Topology]) -> None:
     )
 
 
-def _many(report: Report, folder: Path) -> None:
-    rows, medians = [], {}
+def _fill(report: Report, folder: Path) -> dict[int, Site]:
+    sites = {}
     for count in MANY:
-        report.progress(f"{count} streams")
-        site = Site(folder / f"many-{count}")
-        active = _fill(site, count)
+        report.progress(f"{count} streams are made")
+        sites[count] = site = Site(folder / f"many-{count}")
+        fill(site, count)
         site.settle()
-        seconds = [site.seconds(active) for _ in range(ROUNDS)]
-        medians[count] = statistics.median(seconds)
-        paths = active * (AT_ONCE // len(active))
-        for path in range(0, len(paths), len(active)):
-            site.publish(paths[path : path + len(active)])
-        rate = len(paths) / _timed(site)
-        idle = 1 - 2 * len(active) / count
-        rows.append([count, f"{idle:.2%}", 1e3 * medians[count], rate, 2 * rate])
-        site.close()
+        # Looked up and compiled, as they are after their first update.
+        site.seconds(active_among(count, ACTIVE))
+    return sites
+
+
+def _many(report: Report, sites: Mapping[int, Site]) -> None:
+    """Rounds go round all of them, so that what else the machine does meets all."""
+    report.progress("ever more streams, a few of them active")
+    active = {count: active_among(count, ACTIVE) for count in sites}
+    seconds: dict[int, list[float]] = {count: [] for count in sites}
+    rates: dict[int, list[float]] = {count: [] for count in sites}
+    for _ in range(ROUNDS):
+        for count, site in sites.items():
+            seconds[count].append(site.seconds(active[count]))
+    for _ in range(5):
+        for count, site in sites.items():
+            rates[count].append(site.rate(active[count], AT_ONCE))
+    rows = []
+    for count in sites:
+        batch = Spread.of(seconds[count])
+        idle = 1 - 2 * len(active[count]) / count
+        rate = statistics.median(rates[count])
+        each = 1e3 * batch.median / len(active[count])
+        rows.append([count, f"{idle:.2%}", 1e3 * batch.median, 1e3 * batch.high, each, rate])
     report.table(
-        f"Streams in pairs, {ACTIVE} of them published to at most; the stages without Spark",
-        ["streams", "idle", "ms for a batch", "updates per second", "with results"],
+        f"Streams in pairs, {ACTIVE} pairs of them active at most; the four stages without Spark",
+        ["streams", "idle", "ms for a batch", "worst", "ms per update", "updates per second"],
         rows,
     )
+    _claim(report, "a batch of 10 updates", seconds[MOST], seconds[FEW])
+
+
+def _shares(report: Report, site: Site) -> None:
+    rows = []
+    for active in SHARES:
+        report.progress(f"{active} of the {MOST} streams are active")
+        paths = active_among(MOST, active)
+        # Twice: what has never been active has to be looked up.
+        first, again = site.rate(paths, 1), site.rate(paths, max(1, AT_ONCE // active))
+        rows.append([active, f"{1 - 2 * active / MOST:.2%}", first, again, 1e3 / again])
+    report.table(
+        f"Of {MOST:,} streams, ever more active; the four stages without Spark",
+        ["active pairs", "idle", "updates per second, at first", "then", "ms per update"],
+        rows,
+    )
+
+
+def _many_on_spark(report: Report, spark: SparkSession, sites: Mapping[int, Site]) -> None:
+    report.progress(f"{FEW} and {MOST} streams on Spark")
+    few, most = sites[FEW], sites[MOST]
+    seconds: dict[int, list[float]] = {FEW: [], MOST: []}
+    with few.on_spark(spark), most.on_spark(spark):
+        for number in range(-3, ROUNDS_ON_SPARK):
+            for count, site in ((FEW, few), (MOST, most)):
+                took = site.seconds(active_among(count, ACTIVE))
+                if number >= 0:
+                    seconds[count].append(took)
+        rates = {n: sites[n].rate(active_among(n, ACTIVE), AT_ONCE) for n in (FEW, MOST)}
+    report.table(
+        f"Streams in pairs, {ACTIVE} pairs of them active, on Spark",
+        ["streams", "ms for a batch", "worst", "updates per second"],
+        [
+            [n, 1e3 * statistics.median(seconds[n]), 1e3 * max(seconds[n]), rates[n]]
+            for n in (FEW, MOST)
+        ],
+    )
+    _claim(report, "a batch of 10 updates on Spark", seconds[MOST], seconds[FEW])
+
+
+def _claim(report: Report, what: str, most: list[float], few: list[float]) -> None:
+    ratio = Spread.of([mine / theirs for mine, theirs in zip(most, few, strict=True)])
     report.claim(
-        f"a batch of {ACTIVE} updates among {MANY[-1]:,} streams against among {MANY[1]:,}",
-        medians[MANY[-1]] / medians[MANY[1]],
-        bound=2,
-        peer=f"{MANY[1]:,} streams, in the same run",
+        f"{what}, among {MOST:,} streams against among {FEW:,}",
+        ratio.median,
+        bound=1.5,
+        peer=f"{FEW:,} streams, in the same rounds",
+        at_least=False,
+        spread=ratio.range,
+        unit=" times",
+    )
+
+
+def _memory(report: Report, sites: Mapping[int, Site]) -> None:
+    """A process that has just begun, after a batch."""
+    megabytes = {count: _resident(sites[count].folder, count) for count in (FEW, MOST)}
+    report.table(
+        "Memory of a process that has settled a batch of 10 updates",
+        ["streams", "MB"],
+        [[count, used] for count, used in megabytes.items()],
+    )
+    report.claim(
+        f"memory among {MOST:,} streams against among {FEW:,}",
+        megabytes[MOST] / megabytes[FEW],
+        bound=1.1,
+        peer=f"{FEW:,} streams",
         at_least=False,
         unit=" times",
     )
 
 
-def _timed(site: Site) -> float:
-    from time import perf_counter
-
-    began = perf_counter()
-    site.settle()
-    return perf_counter() - began
-
-
-def _fill(site: Site, count: int) -> list[str]:
-    """Pairs of a simple and a composite stream; answers the simple ones that will be active."""
-    pairs = count // 2
-    for start in range(0, pairs, PER_OBJECT // 2):
-        numbers = range(start, min(pairs, start + PER_OBJECT // 2))
-        streams = {f"s{n}": Stream({"n": Channel("number")}) for n in numbers}
-        for n in numbers:
-            inputs = {"a": Input(f"s{n}")}
-            streams[f"c{n}"] = Stream({"n": Channel("number", "a.n * 2.0")}, inputs=inputs)
-        site.put(f"o{start}", streams)
-    step = max(1, pairs // ACTIVE)
-    chosen = range(0, pairs, step)[:ACTIVE]
-    return [f"bench/o{n - n % (PER_OBJECT // 2)}/s{n}" for n in chosen]
+def _resident(folder: Path, count: int) -> float:
+    ended = subprocess.run(
+        [sys.executable, "-m", "benchmarks.tenants.many", str(folder), str(count), str(ACTIVE)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return float(ended.stdout)

@@ -11,10 +11,9 @@ from pyspark.sql import SparkSession
 
 from benchmarks.tenants.topologies import Topology
 from holdfast.protocol.composition.documents import Channel, Input, ServiceObject, Stream
-from holdfast.tenants.engine.operating import operate
 from holdfast.tenants.engine.planning import Planner, batch_end
 from holdfast.tenants.engine.query import start_query, write_place
-from holdfast.tenants.engine.storing import progress, store
+from holdfast.tenants.engine.storing import complete, progress, store
 from holdfast.tenants.log import Publication
 from holdfast.tenants.quotas import Quotas
 from holdfast.tenants.service import Service
@@ -30,16 +29,19 @@ class Site:
         self.folder = folder
         self.service = Service.open(folder)
         self._planner = Planner(self.service.database)
-        self._clock = 0
+        # Later than all that an earlier process has published here.
+        self._clock = self.service.log.end
         self._on_spark = False
 
     def put(self, name: str, streams: dict[str, Stream]) -> None:
         self.service.catalog.put("bench", name, ServiceObject(streams), QUOTAS)
 
-    def publish(self, paths: list[str]) -> int:
-        """An update of each; answers the position of the last one."""
-        self._clock += 1
-        made = [Publication(path, self._clock, {"n": float(self._clock)}) for path in paths]
+    def publish(self, paths: list[str], rounds: int = 1) -> int:
+        """Updates of each, at once; answers the position of the last one."""
+        made = []
+        for _ in range(rounds):
+            self._clock += 1
+            made += [Publication(path, self._clock, {"n": float(self._clock)}) for path in paths]
         return self.service.log.append(made)[-1].position
 
     def settle(self) -> None:
@@ -50,7 +52,12 @@ class Site:
             return
         database = self.service.database
         while (end := batch_end(database, start := progress(database))) > start:
-            store(database, start, end, [operate(each) for each in self._planner.plan(start, end)])
+            store(
+                database,
+                start,
+                end,
+                [complete(database, each) for each in self._planner.plan(start, end)],
+            )
             self.service.settled(end)
 
     def seconds(self, paths: list[str]) -> float:
@@ -60,10 +67,17 @@ class Site:
         self.settle()
         return time.perf_counter() - began
 
+    def rate(self, paths: list[str], rounds: int) -> float:
+        """Updates a second, from being published to all that comes of them."""
+        began = time.perf_counter()
+        self.publish(paths, rounds)
+        self.settle()
+        return len(paths) * rounds / (time.perf_counter() - began)
+
     @contextmanager
     def on_spark(self, spark: SparkSession) -> Iterator[None]:
         write_place(self.folder, str(self.folder / "store.db"))
-        query = start_query(spark, self.folder, self.service.database, self.service.settled)
+        query = start_query(spark, self.folder, self.service.database, self.service.stored)
         self._on_spark = True
         try:
             yield

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import socket
 import subprocess
-from collections.abc import Iterator
+from base64 import b64encode
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -32,14 +34,17 @@ def _mosquitto() -> str:
 
 
 @contextmanager
-def broker(port: int, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """Keeps its sessions in the folder, so that it can be started again."""
+def broker(
+    port: int, folder: Path, users: Mapping[str, str] | None = None
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Keeps its sessions in the folder, so that it can be started again. With users, by their
+    passwords, it lets in nobody else."""
     folder.mkdir(exist_ok=True)
     folder.chmod(0o777)
     settings = folder / "mosquitto.conf"
     settings.write_text(
         f"listener {port} 127.0.0.1\n"
-        "allow_anonymous true\n"
+        f"{_guard(folder, users) if users else 'allow_anonymous true'}\n"
         "persistence true\n"
         f"persistence_location {folder}/\n"
         "autosave_on_changes true\n"
@@ -55,6 +60,18 @@ def broker(port: int, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
     finally:
         process.terminate()
         process.wait(60)
+
+
+def _guard(folder: Path, users: Mapping[str, str]) -> str:
+    """As mosquitto_passwd writes them: PBKDF2 with SHA-512."""
+    lines = []
+    for name, password in users.items():
+        salt, rounds = b"123456789012", 101
+        digest = hashlib.pbkdf2_hmac("sha512", password.encode(), salt, rounds)
+        parts = (str(rounds), *(b64encode(each).decode() for each in (salt, digest)))
+        lines.append(f"{name}:$7${'$'.join(parts)}\n")
+    (folder / "passwords").write_text("".join(lines))
+    return f"allow_anonymous false\npassword_file {folder}/passwords"
 
 
 def _answers(port: int) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -13,6 +14,8 @@ import pytest
 
 from holdfast.tenants import deliveries as module
 from holdfast.tenants.deliveries import Deliveries
+from holdfast.tenants.engine import storing
+from tests.sources.rig import wait_for
 from tests.tenants.rig import derived, simple
 from tests.tenants.test_http import Site, publish
 
@@ -75,7 +78,7 @@ def test_an_update_sets_off_an_action_once(site: Site, hook: Hook) -> None:
     site.settle()
     sent: list[tuple[str, bytes]] = []
     work = Deliveries(site.service, lambda topic, body: sent.append((topic, body)))
-    while work.deliver():
+    while work.deliver("ann"):
         pass
     ((key, body),) = hook.got
     assert body["values"] == {"n": 6.0}
@@ -99,7 +102,7 @@ def test_what_fails_is_tried_again_and_in_the_end_given_up(
     assert ann.post("/v1/objects/o/actions/open", json={"by": "hand"}).status_code == 202
     for _ in range(20):
         clock[0] += 100
-        work.deliver()
+        work.deliver("ann")
     assert len(hook.got) == 3
     assert len({key for key, _ in hook.got}) == 1
     assert ann.get("/v1/calls").json()[0]["state"] == "done"
@@ -107,7 +110,7 @@ def test_what_fails_is_tried_again_and_in_the_end_given_up(
     ann.post("/v1/objects/o/actions/open", json={})
     for _ in range(20):
         clock[0] += 10_000
-        work.deliver()
+        work.deliver("ann")
     assert ann.get("/v1/calls").json()[0] | {"origin": ""} == {
         "action": "ann/o/open",
         "origin": "",
@@ -123,6 +126,42 @@ def test_actions_that_call_each_other_come_to_an_end(site: Site) -> None:
     assert ann.put("/v1/objects/o", json={"actions": loop}).status_code == 200
     ann.post("/v1/objects/o/actions/a", json={})
     work = Deliveries(site.service)
-    while work.deliver():
+    while work.deliver("ann"):
         pass
     assert len(ann.get("/v1/calls").json()) < 10
+
+
+def test_nobody_waits_for_the_slow_server_of_another(site: Site, hook: Hook) -> None:
+    with socket.socket() as silent:
+        # It takes connections, and never answers.
+        silent.bind(("127.0.0.1", 0))
+        silent.listen(100)
+        slow = f"http://127.0.0.1:{silent.getsockname()[1]}/"
+        eve, ann = site.add("eve"), site.add("ann")
+        eve.put("/v1/objects/o", json={"actions": {"open": {"webhook": slow}}})
+        ann.put("/v1/objects/o", json={"actions": {"open": {"webhook": hook.url}}})
+        for _ in range(30):
+            eve.post("/v1/objects/o/actions/open", json={})
+        ann.post("/v1/objects/o/actions/open", json={"for": "ann"})
+        work = Deliveries(site.service)
+        work.start()
+        try:
+            wait_for(lambda: hook.got)
+            states = {each["state"] for each in eve.get("/v1/calls").json()}
+            assert states == {"due"}
+        finally:
+            # Connections that wait are reset, so that nobody has to wait for their end.
+            silent.close()
+            work.stop()
+
+
+def test_calls_that_nobody_takes_do_not_pile_up_for_ever(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(storing, "MOST_WAITING", 3)
+    ann = site.add("ann")
+    ann.put("/v1/objects/o", json={"actions": {"tell": {"mqtt": "doors"}}})
+    for _ in range(5):
+        ann.post("/v1/objects/o/actions/tell", json={})
+    states = [each["state"] for each in ann.get("/v1/calls").json()]
+    assert states == ["failed", "failed", "due", "due", "due"]

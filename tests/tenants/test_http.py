@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from holdfast.tenants.engine.operating import operate
 from holdfast.tenants.engine.planning import Planner, batch_end
-from holdfast.tenants.engine.storing import progress, store
+from holdfast.tenants.engine.storing import complete, progress, store
 from holdfast.tenants.http.app import create_app
 from holdfast.tenants.quotas import Quotas
 from holdfast.tenants.service import Service
@@ -34,10 +33,21 @@ class Site:
         self.clients[name] = client
         return client
 
+    def login(self, name: str, other: Site) -> TestClient:
+        """With the token that another server in the same folder gave."""
+        token = other.clients[name].headers["authorization"]
+        self.clients[name] = TestClient(self.app, headers={"authorization": token})
+        return self.clients[name]
+
     def settle(self) -> None:
         database = self.service.database
         while (end := batch_end(database, start := progress(database))) > start:
-            store(database, start, end, [operate(b) for b in self._planner.plan(start, end)])
+            store(
+                database,
+                start,
+                end,
+                [complete(database, b) for b in self._planner.plan(start, end)],
+            )
             self.service.settled(end)
 
 
@@ -234,7 +244,9 @@ def test_events_begin_where_the_subscriber_was(site: Site) -> None:
     async def got(after: int) -> list[bytes]:
         events = Events(site.service)
         found = []
-        async for each in events.of(Connection(), Tenant("ben", Quotas()), "ann/roof/air", after):
+        async for each in events.of(
+            Connection(), Tenant("ben", Quotas()), "ann/roof/air", after, lambda: None
+        ):
             found.append(each)
             if len(found) > 5 - after - 1:
                 break
@@ -253,3 +265,63 @@ def test_the_page_may_load_nothing_from_elsewhere(site: Site) -> None:
     assert (
         TestClient(site.app).get("/chart.js").headers["content-type"].startswith("text/javascript")
     )
+
+
+def test_a_token_is_replaced_while_the_server_runs(site: Site, tmp_path: Path) -> None:
+    from typer.testing import CliRunner
+
+    from holdfast.tenants.command import tenant
+
+    ann = site.add("ann")
+    put(ann, "o", a=simple(n="number"))
+
+    def rotate(*more: str) -> TestClient:
+        ended = CliRunner().invoke(tenant, ["rotate", "ann", "--state", str(tmp_path), *more])
+        assert ended.exit_code == 0, ended.output
+        token = ended.stdout.strip()
+        return TestClient(site.app, headers={"authorization": f"Bearer {token}"})
+
+    def status(client: TestClient) -> int:
+        return client.get("/v1/objects").status_code
+
+    second = rotate("--grace", "1h")
+    assert (status(ann), status(second)) == (200, 200)
+    # The one before the last is out too: it may be why there is a new one.
+    third = rotate()
+    assert (status(ann), status(second), status(third)) == (403, 403, 200)
+    assert third.get("/v1/audit").json()[0]["action"] == "rotate"
+    assert CliRunner().invoke(tenant, ["rotate", "eve", "--state", str(tmp_path)]).exit_code != 0
+
+
+def test_whoever_follows_with_a_token_that_was_replaced_is_sent_away(site: Site) -> None:
+    import anyio
+
+    from holdfast.tenants.http.events import Events
+
+    ann, _ = two(site)
+    publish(ann, "ann/roof/air", {"timestamp": 1, "channels": {"celsius": 1}})
+    site.settle()
+    authorization = ann.headers["authorization"]
+    tenant = site.service.registry.who(authorization)
+
+    class Connection:
+        async def is_disconnected(self) -> bool:
+            return False
+
+    async def got() -> list[bytes]:
+        found = []
+        events = Events(site.service).of(
+            Connection(),
+            tenant,
+            "ann/roof/air",
+            -1,
+            lambda: site.service.registry.who(authorization),
+        )
+        async for each in events:
+            found.append(each)
+            if each.startswith(b"id: 0"):
+                site.service.registry.rotate("ann")
+                site.service.settled(site.service.position)
+        return found
+
+    assert anyio.run(got)[-1] == b"event: end\ndata: {}\n\n"

@@ -8,7 +8,9 @@ from threading import Event
 from pyspark.sql import SparkSession
 
 from holdfast.tenants.engine.query import start_query, write_place
+from holdfast.tenants.engine.stages import STAGES, Stages, StoredBatch
 from holdfast.tenants.engine.storing import progress
+from tests.sources.rig import wait_for
 from tests.tenants.rig import Platform, derived, simple
 from tests.tenants.test_platform import wind_chill
 
@@ -23,9 +25,11 @@ class Running:
         write_place(folder, str(platform.place))
         self._platform = platform
         self._moved = Event()
+        self.stages = Stages()
         self._query = start_query(spark, folder, platform.database, self._note)
 
-    def _note(self, position: int) -> None:
+    def _note(self, batch: StoredBatch) -> None:
+        self.stages.add(batch.seconds, batch.counts)
         self._moved.set()
 
     def wait(self) -> None:
@@ -72,7 +76,11 @@ def test_a_pipeline_of_any_depth_settles_in_one_batch(spark: SparkSession, tmp_p
     running = Running(spark, platform, tmp_path / "engine")
     platform.publish("ann/o/a", 1, n=0.0)
     running.wait()
+    wait_for(lambda: running.stages.told()["batches"] == 1, PATIENCE)
     running.stop()
     assert platform.values(f"ann/o/c{depth - 1}", "n") == [float(depth)]
     positions = platform.database.rows("SELECT DISTINCT position FROM updates")
     assert len(positions) == 1
+    told = running.stages.told()
+    assert (told["batches"], told["updates"], told["results"]) == (1, 1, depth)
+    assert all(told["seconds"][stage] > 0 for stage in STAGES)

@@ -26,6 +26,7 @@ from holdfast.protocol.composition.documents import (
     Stream,
 )
 from holdfast.protocol.composition.graph import depths
+from holdfast.protocol.composition.settling import WORK_OF_OTHERS
 from holdfast.tenants.errors import NotFoundError, QuotaError
 from holdfast.tenants.expressions import Types, compile_stream
 from holdfast.tenants.graph import Edge, around, edges_from, edges_into, streams_at
@@ -45,6 +46,8 @@ class Change(msgspec.Struct, frozen=True):
     removed: list[str] = []
     cleared: list[str] = []
     """Whose channels are others now, so that their last updates mean nothing any more."""
+    restarted: list[str] = []
+    """Whose window begins anew: it is another, or what it is over."""
 
 
 class Stored(NamedTuple):
@@ -85,7 +88,7 @@ class Catalog:
                 # An input may have changed meanwhile.
                 _compile(streams, {p: t for p, t in types.items() if compiled.get(p) != t})
                 position, version = self._put(work, tenant, name, document, streams, quotas)
-            self._log.moved(position)
+            self._log.moved(position, changed=True)
         return version
 
     def _put(
@@ -115,7 +118,7 @@ class Catalog:
                 old = self._streams(work, tenant, name)
                 position = self._write(work, tenant, name, old, {})
                 self._replace(work, tenant, name, position, None)
-            self._log.moved(position)
+            self._log.moved(position, changed=True)
 
     def _current(self, work: Database | Work, tenant: str, name: str) -> Stored | None:
         rows = work.rows(
@@ -178,7 +181,8 @@ class Catalog:
             for path in set(old) & set(new)
             if channel_types(old[path]) != channel_types(new[path])
         )
-        body = msgspec.json.encode(Change(removed, cleared))
+        restarted = sorted({*_other_windows(old, new), *_windows_over(work, removed + cleared)})
+        body = msgspec.json.encode(Change(removed, cleared, restarted))
         position = self._log.change(f"{tenant}/{name}", body, work)
         changed = sorted(path for path in {*old, *new} if old.get(path) != new.get(path))
         ended = [path for path in changed if path in old]
@@ -258,6 +262,29 @@ class Catalog:
         )
 
 
+def _other_windows(old: Mapping[str, Stream], new: Mapping[str, Stream]) -> list[str]:
+    def window(stream: Stream) -> object:
+        aggregate = stream.aggregate
+        return aggregate and (aggregate, stream.group, stream.inputs[aggregate.input])
+
+    return [path for path in set(old) & set(new) if window(old[path]) != window(new[path])]
+
+
+def _windows_over(work: Work, sources: list[str]) -> list[str]:
+    """Streams that have a window over one of these by its name. To a query it is one of many, whose
+    channels are what they are, or it is none."""
+    edges = edges_from(work, sources)
+    streams = streams_at(work, {target for _, target, _ in edges})
+    return [
+        target
+        for _, target, alias in edges
+        if target in streams
+        and (aggregate := streams[target].aggregate) is not None
+        and aggregate.input == alias
+        and streams[target].inputs[alias].query is None
+    ]
+
+
 def _types_of(place: str, given: Input, known: Mapping[str, Stream], tenant: str) -> dict[str, str]:
     if given.query is not None:
         return {name: str(kind) for name, kind in given.query.channels.items()}
@@ -273,10 +300,23 @@ def _types_of(place: str, given: Input, known: Mapping[str, Stream], tenant: str
 
 def _compile(streams: Mapping[str, Stream], types: Mapping[str, Types]) -> None:
     for path, of_inputs in types.items():
+        place = f"streams.{path.rpartition('/')[2]}"
         try:
-            compile_stream(streams[path], of_inputs)
+            work = compile_stream(streams[path], of_inputs).work
         except DocumentError as error:
-            raise DocumentError(f"streams.{path.rpartition('/')[2]}.{error}") from None
+            raise DocumentError(f"{place}.{error}") from None
+        if work > WORK_OF_OTHERS and _takes_others(path, streams[path]):
+            raise DocumentError(
+                f"{place}: may take {work:,} steps for an update of somebody else, of "
+                f"{WORK_OF_OTHERS:,} at most; use simpler expressions"
+            )
+
+
+def _takes_others(path: str, stream: Stream) -> bool:
+    return any(
+        each.stream is None or owner_of(each.stream) != owner_of(path)
+        for each in stream.inputs.values()
+    )
 
 
 def _members(work: Work, path: str, stream: Stream, alias: str, tag: str, value: str) -> list[str]:
@@ -365,10 +405,10 @@ def _check_count(work: Work, tenant: str, quotas: Quotas, more: int) -> None:
 
 
 def _check_fan_out(work: Work, edges: set[tuple[str, str, str]], quotas: Quotas) -> None:
-    sources = {edge[0] for edge in edges}
-    held = edges_from(work, sources)
-    for source in sources:
-        targets = {e[1] for e in held if e[0] == source} | {e[1] for e in edges if e[0] == source}
+    found: dict[str, set[str]] = {}
+    for source, target, _ in (*edges, *edges_from(work, {edge[0] for edge in edges})):
+        found.setdefault(source, set()).add(target)
+    for source, targets in found.items():
         if len(targets) > quotas.fan_out:
             raise QuotaError(
                 f"inputs: {source} is taken by {len(targets)} streams, of {quotas.fan_out} at "

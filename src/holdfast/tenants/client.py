@@ -18,7 +18,7 @@ from urllib.request import Request, urlopen
 
 from holdfast.errors import HoldfastError
 
-__all__ = ["Client", "RefusedByServerError"]
+__all__ = ["Client", "RefusedByServerError", "UpdatesDroppedError"]
 
 
 class RefusedByServerError(HoldfastError):
@@ -27,6 +27,17 @@ class RefusedByServerError(HoldfastError):
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
         self.status = status
+
+
+class UpdatesDroppedError(HoldfastError):
+    """A follower was away for longer than updates are kept."""
+
+    def __init__(self, after: int, before: int) -> None:
+        super().__init__(
+            f"follow: updates {after + 1} to {before - 1} are not kept any more; "
+            f"go on with after={before - 1}"
+        )
+        self.before = before
 
 
 class Client:
@@ -54,6 +65,14 @@ class Client:
         answer: list[dict[str, Any]] = self._ask("POST", f"{_path(stream)}/updates", body)
         return answer
 
+    def streams(self, **tags: str) -> list[dict[str, Any]]:
+        """One's own; with tags, all that have them and may be read."""
+        asked = ",".join(f"{tag}:{value}" for tag, value in tags.items())
+        answer: list[dict[str, Any]] = self._ask(
+            "GET", f"/v1/streams?{urlencode({'tags': asked, 'limit': 1000})}"
+        )
+        return answer
+
     def last(self, stream: str) -> dict[str, Any]:
         answer: dict[str, Any] = self._ask("GET", f"{_path(stream)}/last")
         return answer
@@ -69,14 +88,21 @@ class Client:
         return answer
 
     def follow(self, stream: str, after: int = -1) -> Iterator[dict[str, Any]]:
-        """Updates as they come, from beyond this offset; ends when the stream does."""
+        """Updates as they come, from beyond this offset; ends when the stream does. Raises
+        `UpdatesDroppedError` if some that would follow are not kept any more."""
         with self._open("GET", f"{_path(stream)}/events?after={after}") as answer:
-            ended = False
+            kind = b""
             for line in answer:
-                if line.startswith(b"event: end"):
-                    ended = True
-                elif line.startswith(b"data: ") and not ended:
-                    yield json.loads(line[6:])
+                if line.startswith(b"event: "):
+                    kind = line[7:].strip()
+                elif line.startswith(b"data: "):
+                    if kind == b"end":
+                        return
+                    told = json.loads(line[6:])
+                    if kind == b"gap":
+                        raise UpdatesDroppedError(after, told["before"])
+                    kind = b""
+                    yield told
 
     def _ask(self, method: str, path: str, body: Any = None) -> Any:
         with self._open(method, path, body) as answer:

@@ -33,9 +33,25 @@ def serve(
         list[str] | None, typer.Option(help="A host that actions may call; may be given again.")
     ] = None,
     mqtt: Annotated[str | None, typer.Option(help="HOST:PORT of a broker to bridge to.")] = None,
+    mqtt_user: Annotated[
+        str | None,
+        typer.Option(help="Whom to log in as; HOLDFAST_MQTT_PASSWORD goes with it."),
+    ] = None,
+    mqtt_authority: Annotated[
+        Path | None, typer.Option(help="Who signed the broker's certificate, as PEM: for TLS.")
+    ] = None,
+    mqtt_guarded: Annotated[
+        bool,
+        typer.Option(
+            "--mqtt-guarded",
+            help="The broker lets tenants use their own topics only: no token is needed in "
+            "messages, and all streams go out.",
+        ),
+    ] = False,
     master: Annotated[str, typer.Option(help="The Spark master.")] = "local[2]",
 ) -> None:
     """Serve streams that many tenants publish, derive and follow, without a restart."""
+    from holdfast.tenants.brokers import Broker
     from holdfast.tenants.serving import serve as run
 
     run(
@@ -45,7 +61,7 @@ def serve(
         certificate=certificate,
         key=key,
         webhook_hosts=webhook_host or (),
-        mqtt=mqtt,
+        broker=None if mqtt is None else Broker.of(mqtt, mqtt_user, mqtt_authority, mqtt_guarded),
         master=master,
     )
 
@@ -59,6 +75,9 @@ def add(
     updates_per_second: Annotated[
         float | None, typer.Option(help="So many updates it may publish.")
     ] = None,
+    kept: Annotated[
+        int | None, typer.Option(help="So many updates are kept of each of its streams.")
+    ] = None,
 ) -> None:
     """Let a tenant in. Its token is printed, this once."""
     import msgspec
@@ -71,9 +90,32 @@ def add(
         quotas = msgspec.structs.replace(quotas, streams=streams)
     if updates_per_second is not None:
         quotas = msgspec.structs.replace(quotas, updates_per_second=updates_per_second)
+    if kept is not None:
+        quotas = msgspec.structs.replace(quotas, kept=kept)
     service = Service.open(state, database)
     try:
         print(service.registry.add(name, quotas))
+    finally:
+        service.database.close()
+
+
+@tenant.command("rotate")
+def rotate(
+    name: Annotated[str, typer.Argument(help="Whose token is to be replaced.")],
+    state: State = Path("tenants"),
+    database: Store = None,
+    grace: Annotated[
+        str, typer.Option(help="So long the old token is valid too, such as 1h.")
+    ] = "0s",
+) -> None:
+    """Replace a tenant's token, while the server runs. The new one is printed, this once."""
+    from holdfast.intervals import parse_interval
+    from holdfast.tenants.service import Service
+
+    service = Service.open(state, database)
+    try:
+        print(service.registry.rotate(name, parse_interval("--grace", grace)))
+        service.audit.note(name, "rotate", "token", f"done; the old one ends in {grace}")
     finally:
         service.database.close()
 

@@ -12,6 +12,7 @@ import ssl
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -32,12 +33,14 @@ LOOK: Final = 0.5
 DEEPEST: Final = 5
 """Composite actions inside of each other."""
 AT_ONCE: Final = 20
+WORKERS: Final = 8
 
 logger = logging.getLogger(__name__)
 
 
 class Deliveries:
-    """A thread that makes the calls that are due."""
+    """A thread that sees what is due, and others that make the calls: at most one for a tenant, so
+    that nobody waits for the slow servers of others."""
 
     def __init__(self, service: Service, send: Callable[[str, bytes], None] | None = None) -> None:
         """`send`: a topic and what to publish there, if there is a broker."""
@@ -45,7 +48,10 @@ class Deliveries:
         self._send = send
         self._end = threading.Event()
         self._bell = threading.Event()
+        self._busy: set[str] = set()
+        self._lock = threading.Lock()
         self._silence = service.listen(lambda _: self._bell.set())
+        self._workers = ThreadPoolExecutor(WORKERS, thread_name_prefix="delivery")
         self._thread = threading.Thread(target=self._run, name="deliveries", daemon=True)
 
     def start(self) -> None:
@@ -55,24 +61,45 @@ class Deliveries:
         self._silence()
         self._end.set()
         self._bell.set()
-        self._thread.join(PATIENCE + 5)
+        self._thread.join(PATIENCE)
+        self._workers.shutdown(cancel_futures=True)
 
     def _run(self) -> None:
         while not self._end.is_set():
             try:
-                if self.deliver() == 0:
-                    self._bell.wait(LOOK)
-                    self._bell.clear()
+                for tenant in self._due():
+                    self._workers.submit(self._deliver_quietly, tenant)
             except Exception:
                 logger.exception("deliveries: will be tried again")
-                self._end.wait(LOOK)
+            self._bell.wait(LOOK)
+            self._bell.clear()
 
-    def deliver(self) -> int:
-        """Make the calls that are due now; answers how many."""
+    def _due(self) -> list[str]:
+        """Tenants that have something to be done and that nobody works for; now somebody does."""
         rows = self._service.database.rows(
-            "SELECT id, action, origin, body, tries FROM calls WHERE state = 'due' AND due <= ? "
-            "ORDER BY id LIMIT ?",
-            (int(time.time() * 1e6), AT_ONCE),
+            "SELECT DISTINCT tenant FROM calls WHERE state = 'due' AND due <= ?", (_now(),)
+        )
+        with self._lock:
+            found = [tenant for (tenant,) in rows if tenant not in self._busy]
+            self._busy.update(found)
+        return found
+
+    def _deliver_quietly(self, tenant: str) -> None:
+        try:
+            while not self._end.is_set() and self.deliver(tenant):
+                pass
+        except Exception:
+            logger.exception("deliveries: will be tried again")
+        finally:
+            with self._lock:
+                self._busy.discard(tenant)
+
+    def deliver(self, tenant: str) -> int:
+        """Make the calls of a tenant that are due now; answers how many."""
+        rows = self._service.database.rows(
+            "SELECT id, action, origin, body, tries FROM calls "
+            "WHERE state = 'due' AND due <= ? AND tenant = ? ORDER BY id LIMIT ?",
+            (_now(), tenant, AT_ONCE),
         )
         for number, path, origin, body, tries in rows:
             if self._end.is_set():
@@ -151,6 +178,10 @@ class Deliveries:
     def _note(self, number: int, state: str, tries: int, due: int, said: str) -> None:
         with self._service.database.transaction() as work:
             _update(work, (state, tries, due, said, number))
+
+
+def _now() -> int:
+    return int(time.time() * 1e6)
 
 
 def _update(work: Work, values: tuple[Any, ...]) -> None:

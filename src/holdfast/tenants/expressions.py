@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import math
 import re
+import threading
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+import msgspec
 from cel_expr_python import cel
 
 from holdfast.errors import InvalidArgumentError
@@ -26,7 +29,7 @@ from holdfast.protocol.composition.documents import DocumentError, Stream
 from holdfast.protocol.composition.settling import WINDOW, ExpressionError
 from holdfast.tenants.syntax import read_syntax
 
-__all__ = ["Broken", "Compiled", "Types", "compile_stream"]
+__all__ = ["Broken", "Compiled", "Types", "compile_stream", "compiled_or_broken"]
 
 Types = Mapping[str, Mapping[str, str]]
 """For each input the types of its channels."""
@@ -48,6 +51,10 @@ _HAS: Final = re.compile(r"\bhas\s*\(")
 MOST_LIFT: Final = 1_000
 """Steps to read one update into an aggregate: there are many of them."""
 MOST_OF_STREAM: Final = 2_000_000
+CALL: Final = 100
+"""Steps to begin and end an expression, however short."""
+MOST_COMPILED: Final = 10_000
+"""Streams whose expressions a process keeps."""
 
 _HINTS: Final = {
     "found no matching overload": "numbers are written 2.0, integers 2; double(x) makes a number",
@@ -112,6 +119,8 @@ class Compiled:
             (call.action, programs.get(f"actions.{number}"))
             for number, call in enumerate(stream.actions)
         ]
+        self.work = sum(CALL + program.work for program in programs.values())
+        self.lifting = sum(CALL + program.work for program in self._lifts.values() if program)
 
     def passes(self, scope: Mapping[str, Any]) -> bool:
         return self._filter is None or bool(self._filter.run(scope))
@@ -134,6 +143,9 @@ class Compiled:
 class Broken:
     """A stream whose inputs have changed, so that it cannot be calculated any more."""
 
+    work = 1
+    lifting = 1
+
     def __init__(self, message: str) -> None:
         self._message = message
 
@@ -153,8 +165,61 @@ class Broken:
         raise ExpressionError(self._message)
 
 
+class _Known:
+    """What was compiled last: many streams say the same of other inputs. Threads share it."""
+
+    def __init__(self) -> None:
+        self._found: OrderedDict[bytes, Compiled | DocumentError] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, stream: Stream, types: Types) -> Compiled | DocumentError:
+        key = _ENCODER.encode(
+            (
+                stream.channels,
+                stream.filter,
+                stream.group,
+                stream.aggregate,
+                stream.actions,
+                {alias: dict(channels) for alias, channels in types.items()},
+            )
+        )
+        with self._lock:
+            found = self._found.get(key)
+            if found is not None:
+                self._found.move_to_end(key)
+                return found
+        try:
+            found = _compiled(stream, types)
+        except DocumentError as error:
+            found = error
+        with self._lock:
+            self._found[key] = found
+            if len(self._found) > MOST_COMPILED:
+                self._found.popitem(last=False)
+        return found
+
+
+_ENCODER: Final = msgspec.msgpack.Encoder(order="deterministic")
+_known: Final = _Known()
+
+
 def compile_stream(stream: Stream, types: Types) -> Compiled:
     """Raises `DocumentError` that names the expression and what is wrong with it."""
+    found = _known.get(stream, types)
+    if isinstance(found, DocumentError):
+        raise DocumentError(str(found))
+    return found
+
+
+def compiled_or_broken(stream: Stream, types: Types) -> Compiled | Broken:
+    """Of a stream that could be compiled when it was written."""
+    found = _known.get(stream, types)
+    if isinstance(found, DocumentError):
+        return Broken(f"an input has changed: {found}")
+    return found
+
+
+def _compiled(stream: Stream, types: Types) -> Compiled:
     variables = _variables(types)
     scope = _Scope(variables)
     programs: dict[str, _Program] = {}

@@ -10,7 +10,7 @@ import msgspec
 from holdfast.protocol.composition.documents import Stream
 from holdfast.tenants.store.database import FOREVER, Database, Work, rows_among
 
-__all__ = ["Edge", "around", "edges_from", "edges_into", "streams_at"]
+__all__ = ["Edge", "around", "edges_from", "edges_into", "streams_at", "touched_between"]
 
 Edge = tuple[str, str, str]
 """Source, target, and what the target calls it."""
@@ -41,6 +41,22 @@ def edges_into(
     database: Database | Work, targets: Iterable[str], position: int = FOREVER - 1
 ) -> list[Edge]:
     return _edges(database, "target", targets, position)
+
+
+def touched_between(database: Database, after: int, until: int) -> set[str]:
+    """Streams that changed, came or went in (after, until], and both ends of edges that did."""
+    found: set[str] = set()
+    for column in ("since", "until"):
+        asked = f"{column} > ? AND {column} <= ?"
+        found.update(
+            path
+            for (path,) in database.rows(f"SELECT path FROM streams WHERE {asked}", (after, until))
+        )
+        for ends in database.rows(
+            f"SELECT source, target FROM edges WHERE {asked}", (after, until)
+        ):
+            found.update(ends)
+    return found
 
 
 def _edges(

@@ -18,7 +18,7 @@ import msgspec
 from holdfast.tenants.errors import ConflictError, TenantError
 from holdfast.tenants.store.database import Database, Work
 
-__all__ = ["Entry", "Log", "Publication", "Receipt", "read_entries"]
+__all__ = ["Entry", "Log", "OutdatedError", "Publication", "Receipt", "read_entries"]
 
 
 class Entry(NamedTuple):
@@ -53,9 +53,17 @@ class Receipt:
     """It was there already, and is not there twice now."""
 
 
+class OutdatedError(TenantError):
+    """A document was changed since the publications were checked against it."""
+
+    status = 503
+
+
 @dataclass
 class _Waiting:
     publications: Sequence[Publication]
+    checked: int | None = None
+    """How far changes went when they were checked."""
     receipts: list[Receipt] = field(default_factory=list)
     failure: Exception | None = None
     done: bool = False
@@ -69,15 +77,24 @@ class Log:
         self._turn = threading.Lock()
         self._waiting: deque[_Waiting] = deque()
         self._end = int(database.rows("SELECT coalesce(max(position), 0) FROM log")[0][0])
+        self._changed = self._end
         self._numbers: dict[str, int] = {}
+
+    @property
+    def changed(self) -> int:
+        """The position of the last change of a document, or of one before this began."""
+        return self._changed
 
     @property
     def end(self) -> int:
         return self._end
 
-    def append(self, publications: Sequence[Publication]) -> list[Receipt]:
-        """All of them or none; returns when they are safe."""
-        mine = _Waiting(publications)
+    def append(
+        self, publications: Sequence[Publication], checked: int | None = None
+    ) -> list[Receipt]:
+        """All of them or none; returns when they are safe. Raises `OutdatedError` if documents have
+        changed since the change that they were `checked` at."""
+        mine = _Waiting(publications, checked)
         self._waiting.append(mine)
         with self._turn:
             if not mine.done:
@@ -96,8 +113,10 @@ class Log:
         """To be held from `change` until its transaction is committed and `moved` was called."""
         return self._turn
 
-    def moved(self, position: int) -> None:
+    def moved(self, position: int, *, changed: bool = False) -> None:
         self._end = position
+        if changed:
+            self._changed = position
 
     def _commit_waiting(self) -> None:
         group = []
@@ -125,6 +144,8 @@ class Log:
         numbers: dict[str, int] = {}
         with self._database.transaction() as work:
             for each in group:
+                if each.checked is not None and each.checked != self._changed:
+                    raise OutdatedError("documents are changing; publish it again")
                 got = []
                 for publication in each.publications:
                     known = self._known(work, publication, numbers, rows)

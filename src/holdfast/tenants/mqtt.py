@@ -1,21 +1,29 @@
 """A bridge to an MQTT broker: updates in, updates out, actions out.
 
-In: JSON as HTTP takes it, on PREFIX/in/TENANT/OBJECT/STREAM; acknowledged when it is in the log.
-Out: every update on PREFIX/out/TENANT/OBJECT/STREAM, at least once. Who may use which topic is the
-broker's to decide: give its users the topics of their tenant and of what is shared with them.
+In: JSON as HTTP takes it, on PREFIX/in/TENANT/OBJECT/STREAM; acknowledged when it is in the log. It
+has to say the tenant's token: as a user property `token` (MQTT 5), or beside its channels.
+Out: updates on PREFIX/out/TENANT/OBJECT/STREAM, at least once, of streams that everybody may read.
+A broker that is guarded decides by itself who may use which topic: then no token is asked for, and
+all streams go out.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
+import time
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
+
 from holdfast.errors import HoldfastError
+from holdfast.protocol.composition.documents import read_as
 from holdfast.sources.extras import require
+from holdfast.tenants.brokers import Broker
+from holdfast.tenants.errors import ForbiddenError
+from holdfast.tenants.graph import streams_at
 from holdfast.tenants.registry import Tenant
 from holdfast.tenants.service import Service, read_updates
-from holdfast.wire.addresses import Address
 
 if TYPE_CHECKING:
     from paho.mqtt.client import Client
@@ -23,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["MqttBridge"]
 
 AT_ONCE: Final = 500
+FOR_EVER: Final = 0xFFFFFFFF
 PATIENCE: Final = 10.0
 LOOK: Final = 1.0
 
@@ -30,31 +39,50 @@ logger = logging.getLogger(__name__)
 
 
 class MqttBridge:
-    def __init__(self, service: Service, broker: str, prefix: str = "holdfast") -> None:
+    def __init__(self, service: Service, broker: Broker, prefix: str = "holdfast") -> None:
         require("paho.mqtt", "--mqtt", "mqtt")
-        from paho.mqtt.client import Client
+        from paho.mqtt.client import Client, MQTTv5
         from paho.mqtt.enums import CallbackAPIVersion
 
         self._service = service
         self._prefix = prefix
-        self._address = Address.of(broker)
+        self._broker = broker
         self._end = threading.Event()
         self._bell = threading.Event()
+        self._told = 0.0
         self.refused = 0
+        self.trouble = "not connected yet"
+        """What keeps it from the broker; empty: nothing."""
         client = Client(
             CallbackAPIVersion.VERSION2,
             client_id=f"holdfast-{prefix}",
-            clean_session=False,
+            protocol=MQTTv5,
             manual_ack=True,
         )
-        client.on_connect = self._subscribe
+        if broker.user is not None:
+            client.username_pw_set(broker.user, broker.password)
+        if broker.authority is not None:
+            client.tls_set(ca_certs=str(broker.authority))
+        client.on_connect = self._connected
+        client.on_subscribe = self._subscribed
+        client.on_disconnect = self._disconnected
         client.on_message = self._take
         self._client = client
         self._silence = service.listen(lambda _: self._bell.set())
         self._thread = threading.Thread(target=self._run, name="mqtt", daemon=True)
+        service.tells["mqtt"] = self._state
 
     def start(self) -> None:
-        self._client.connect_async(self._address.host, self._address.port, keepalive=20)
+        from paho.mqtt.packettypes import PacketTypes
+        from paho.mqtt.properties import Properties
+
+        # The broker keeps what comes in while this is away.
+        session = Properties(PacketTypes.CONNECT)
+        session.SessionExpiryInterval = FOR_EVER
+        address = self._broker.address
+        self._client.connect_async(
+            address.host, address.port, keepalive=20, clean_start=False, properties=session
+        )
         self._client.loop_start()
         self._thread.start()
 
@@ -71,30 +99,62 @@ class MqttBridge:
         message = self._client.publish(f"{self._prefix}/{topic}", body, qos=1)
         message.wait_for_publish(PATIENCE)
         if not message.is_published():
-            raise ConnectionError(f"the broker at {self._address} did not take it")
+            raise ConnectionError(f"the broker at {self._broker.address} did not take it")
 
-    def _subscribe(self, client: Client, *_: Any) -> None:
+    def _state(self) -> dict[str, Any]:
+        return {"trouble": self.trouble, "refused": self.refused}
+
+    def _connected(self, client: Client, _: Any, flags: Any, reason: Any, more: Any) -> None:
+        if reason.is_failure:
+            self._report(f"the broker at {self._broker.address} refuses us: {reason}")
+            return
         client.subscribe(f"{self._prefix}/in/+/+/+", qos=1)
+
+    def _subscribed(self, client: Client, _: Any, mid: int, reasons: Any, more: Any) -> None:
+        if any(reason.is_failure for reason in reasons):
+            self._report(f"the broker at {self._broker.address} refuses {self._prefix}/in")
+        else:
+            self.trouble = ""
+
+    def _disconnected(self, client: Client, _: Any, flags: Any, reason: Any, more: Any) -> None:
+        if reason.is_failure and not self.trouble:
+            self._report(f"no connection to the broker at {self._broker.address}: {reason}")
+
+    def _report(self, trouble: str) -> None:
+        if trouble != self.trouble:
+            logger.warning("mqtt: %s", trouble)
+        self.trouble = trouble
 
     def _take(self, client: Client, _: Any, message: Any) -> None:
         path = message.topic.removeprefix(f"{self._prefix}/in/")
-        tenant = self._tenant(path.partition("/")[0])
         try:
-            if tenant is None:
-                raise HoldfastError(f"there is no tenant for {path}")
-            updates = read_updates(message.payload)
-            self._service.publish(tenant, path, updates)
+            token, body = _signed(message)
+            self._service.publish(self._tenant(path, token), path, read_updates(body))
         except HoldfastError as error:
             # It would be refused again: it is let go, and counted.
             self.refused += 1
-            logger.warning("mqtt: %s: %s", path[:200], error)
+            self._complain(path, error)
         except Exception:
             logger.exception("mqtt: %s: not acknowledged, it will come again", path[:200])
             return
         client.ack(message.mid, message.qos)
 
-    def _tenant(self, name: str) -> Tenant | None:
-        return self._service.registry.named(name)
+    def _complain(self, path: str, error: HoldfastError) -> None:
+        """Now and then: whoever can send can send much."""
+        if time.monotonic() - self._told > LOOK:
+            self._told = time.monotonic()
+            logger.warning("mqtt: %s: %s (%d refused so far)", path[:200], error, self.refused)
+
+    def _tenant(self, path: str, token: str | None) -> Tenant:
+        """Who speaks: never taken from the topic alone, unless the broker guards that."""
+        registry, name = self._service.registry, path.partition("/")[0]
+        if self._broker.guarded and token is None:
+            found = registry.named(name)
+        else:
+            found = registry.with_token(token or "")
+        if found is None or found.name != name:
+            raise ForbiddenError(f"token: is missing, or not that of a tenant {name[:80]!r}")
+        return found
 
     def _run(self) -> None:
         while not self._end.is_set():
@@ -124,8 +184,10 @@ class MqttBridge:
                 "SELECT position, path, body FROM updates WHERE position = ? AND late = 0",
                 (found[0][0],),
             )
+        open_to_all = self._open_to_all({path for _, path, _ in found})
         for _, path, body in found:
-            self.send(f"out/{path}", body.encode())
+            if path in open_to_all:
+                self.send(f"out/{path}", body.encode())
         if found:
             with database.transaction() as work:
                 work.run(
@@ -134,3 +196,23 @@ class MqttBridge:
                     (found[-1][0],),
                 )
         return len(found)
+
+    def _open_to_all(self, paths: set[str]) -> set[str]:
+        """Those of these streams that may go out."""
+        if self._broker.guarded:
+            return paths
+        streams = streams_at(self._service.database, paths)
+        return {path for path, stream in streams.items() if stream.access.admits_all}
+
+
+def _signed(message: Any) -> tuple[str | None, bytes]:
+    """The token that a message bears, and the rest of it."""
+    properties = dict(getattr(message.properties, "UserProperty", None) or ())
+    if "token" in properties:
+        return properties["token"], message.payload
+    said = read_as(message.payload, Any)
+    if not isinstance(said, dict) or "token" not in said:
+        return None, message.payload
+    token = said.pop("token")
+    body = said["updates"] if said.keys() == {"updates"} else said
+    return token if isinstance(token, str) else "", msgspec.json.encode(body)

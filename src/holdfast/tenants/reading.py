@@ -13,6 +13,7 @@ from holdfast.protocol.composition.documents import Near, Stream
 from holdfast.protocol.composition.graph import novelty
 from holdfast.tenants.errors import NotFoundError
 from holdfast.tenants.graph import around, edges_from, edges_into, streams_at
+from holdfast.tenants.quotas import Quotas, kept_of
 from holdfast.tenants.store.database import FOREVER, Database
 
 __all__ = ["Reading", "Wanted"]
@@ -92,7 +93,18 @@ class Reading:
         names = ("position", "timestamp", "kind", "message")
         return [dict(zip(names, row, strict=True)) for row in rows]
 
-    def status(self, tenant: str, path: str) -> dict[str, Any]:
+    def dropped_before(self, path: str) -> int:
+        """Updates with an offset below this one are not kept any more."""
+        rows = self._database.rows("SELECT before FROM dropped WHERE path = ?", (path,))
+        return int(rows[0][0]) if rows else 0
+
+    def _kept(self, path: str, stream: Stream, quotas: Quotas) -> dict[str, Any]:
+        rows = self._database.rows("SELECT count, before FROM dropped WHERE path = ?", (path,))
+        dropped, before = rows[0] if rows else (0, 0)
+        count = kept_of(stream, quotas).updates
+        return {"count": count, "age": stream.keep.age, "dropped": dropped, "from": before}
+
+    def status(self, tenant: str, path: str, quotas: Quotas) -> dict[str, Any]:
         """What a stream is and how it does."""
         stream = self.stream(tenant, path)
         mine = owner_of(path) == tenant
@@ -109,6 +121,7 @@ class Reading:
                 "subscribers": len({e[1] for e in edges_from(self._database, [path])}),
                 "lagging": {source: msgspec.json.decode(body) for source, body in lags},
                 "novelty": self._novelty(path),
+                "kept": self._kept(path, stream, quotas),
             }
         return told
 

@@ -13,7 +13,7 @@ import msgspec
 
 from holdfast.errors import InvalidArgumentError
 from holdfast.protocol.composition.documents import NAME
-from holdfast.tenants.errors import ConflictError, ForbiddenError
+from holdfast.tenants.errors import ConflictError, ForbiddenError, NotFoundError
 from holdfast.tenants.quotas import Quotas
 from holdfast.tenants.store.database import Database
 
@@ -48,6 +48,24 @@ class Registry:
             raise ConflictError(f"tenant: there is a {name!r} already; take another name")
         return token
 
+    def rotate(self, name: str, grace: int = 0) -> str:
+        """Another token in place of the one there is, which is valid for so many microseconds."""
+        token, now = secrets.token_urlsafe(32), int(time.time() * 1e6)
+        with self._database.transaction() as work:
+            rows = work.rows("SELECT token FROM tenants WHERE name = ?", (name,))
+            if not rows:
+                raise NotFoundError(
+                    f"tenant: there is no {name[:80]!r}; see `holdfast tenant list`"
+                )
+            # Without grace, what an earlier rotation has left ends too: it may be known to others.
+            work.run("DELETE FROM old_tokens WHERE until <= ? OR name = ?", (now, name))
+            work.run(
+                "INSERT INTO old_tokens (token, name, until) VALUES (?, ?, ?)",
+                (rows[0][0], name, now + grace),
+            )
+            work.run("UPDATE tenants SET token = ? WHERE name = ?", (_digest(token), name))
+        return token
+
     def names(self) -> list[str]:
         return [name for (name,) in self._database.rows("SELECT name FROM tenants ORDER BY name")]
 
@@ -58,14 +76,22 @@ class Registry:
     def who(self, authorization: str | None) -> Tenant:
         """Of the header of a request."""
         kind, _, token = (authorization or "").partition(" ")
-        rows = []
-        if kind == "Bearer" and token:
-            rows = self._database.rows(
-                "SELECT name, quotas FROM tenants WHERE token = ?", (_digest(token.strip()),)
-            )
-        if not rows:
+        found = self.with_token(token.strip()) if kind == "Bearer" and token else None
+        if found is None:
             raise ForbiddenError("token: is missing or not known; send Authorization: Bearer TOKEN")
-        return Tenant(rows[0][0], msgspec.json.decode(rows[0][1], type=Quotas))
+        return found
+
+    def with_token(self, token: str) -> Tenant | None:
+        """Read anew each time: a token that was replaced is refused from then on."""
+        digest = _digest(token)
+        rows = self._database.rows("SELECT name, quotas FROM tenants WHERE token = ?", (digest,))
+        if not rows:
+            rows = self._database.rows(
+                "SELECT tenants.name, quotas FROM tenants JOIN old_tokens "
+                "ON tenants.name = old_tokens.name WHERE old_tokens.token = ? AND until > ?",
+                (digest, int(time.time() * 1e6)),
+            )
+        return Tenant(rows[0][0], msgspec.json.decode(rows[0][1], type=Quotas)) if rows else None
 
 
 def _digest(token: str) -> str:

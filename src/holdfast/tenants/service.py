@@ -19,9 +19,10 @@ from holdfast.protocol.composition.documents import DocumentError, ServiceObject
 from holdfast.protocol.composition.settling import LONGEST_KEY
 from holdfast.protocol.composition.updates import check_values
 from holdfast.tenants.catalog import Catalog
+from holdfast.tenants.engine.stages import Stages, StoredBatch
 from holdfast.tenants.engine.storing import insert_calls, progress
 from holdfast.tenants.errors import ForbiddenError, NotFoundError
-from holdfast.tenants.log import Log, Publication, Receipt
+from holdfast.tenants.log import Log, OutdatedError, Publication, Receipt
 from holdfast.tenants.quotas import Rates
 from holdfast.tenants.reading import Reading
 from holdfast.tenants.registry import Audit, Registry, Tenant
@@ -32,6 +33,8 @@ __all__ = ["MOST_AT_ONCE", "Published", "Service", "read_updates"]
 
 MOST_AT_ONCE: Final = 1000
 """Updates in one publication."""
+TRIES: Final = 20
+"""So often an update is checked anew when documents change meanwhile."""
 AHEAD: Final = 3_600_000_000
 """Microseconds that a source's clock may be ahead: what is far in the future starves all others."""
 
@@ -71,6 +74,9 @@ class Service:
         self.catalog = Catalog(database, self.log)
         self.reading = Reading(database)
         self.rates = Rates()
+        self.stages = Stages()
+        self.tells: dict[str, Callable[[], Any]] = {}
+        """What else there is to say about how the server does."""
         self.webhook_hosts = webhook_hosts
         self._clock = clock
         self._settled = threading.Condition()
@@ -99,13 +105,23 @@ class Service:
             raise InvalidArgumentError(f"updates: give 1 to {MOST_AT_ONCE} at once")
         if owner_of(path) != tenant.name:
             raise NotFoundError(f"stream: there is no {path} of yours")
+        self.rates.take(tenant.name, tenant.quotas, len(updates), path)
+        for _ in range(TRIES):
+            try:
+                return self._publish(tenant, path, updates)
+            except OutdatedError:
+                # A document was changed in between, perhaps this stream's.
+                continue
+        return self._publish(tenant, path, updates)
+
+    def _publish(self, tenant: Tenant, path: str, updates: list[Published]) -> list[Receipt]:
+        checked = self.log.changed
         stream = self.reading.stream(tenant.name, path)
         if stream.is_composite:
             raise ForbiddenError(f"stream: {path} is calculated from others; publish to those")
         types, now = channel_types(stream), int(self._clock() * 1e6)
         made = [self._publication(path, types, now, each) for each in updates]
-        self.rates.take(tenant.name, tenant.quotas, len(made))
-        return self.log.append(made)
+        return self.log.append(made, checked)
 
     def call(self, tenant: Tenant, name: str, action: str, body: Any) -> str:
         """An action by hand; answers what to look for among the calls."""
@@ -130,6 +146,12 @@ class Service:
         )
         names = ("action", "origin", "state", "tries", "said")
         return [dict(zip(names, row, strict=True)) for row in rows]
+
+    def stored(self, batch: StoredBatch) -> None:
+        """The engine has done one more."""
+        self.stages.add(batch.seconds, batch.counts)
+        self.rates.learn(batch.work)
+        self.settled(batch.end)
 
     def settled(self, position: int) -> None:
         """The engine has come so far."""

@@ -14,9 +14,11 @@ import uvicorn
 
 from holdfast.errors import HoldfastError, InvalidArgumentError
 from holdfast.parties.guard import FolderGuard
+from holdfast.tenants.brokers import Broker
 from holdfast.tenants.deliveries import Deliveries
 from holdfast.tenants.engine.query import start_query, write_place
 from holdfast.tenants.http.app import create_app
+from holdfast.tenants.retention import Retention
 from holdfast.tenants.service import Service
 from holdfast.topology.addresses import is_loopback
 from holdfast.wire.addresses import Address
@@ -40,7 +42,7 @@ def serve(
     certificate: Path | None = None,
     key: Path | None = None,
     webhook_hosts: Sequence[str] = (),
-    mqtt: str | None = None,
+    broker: Broker | None = None,
     master: str = "local[2]",
 ) -> None:
     """Until it is asked to end. Everybody needs a token, on loopback too: it says who they are."""
@@ -66,18 +68,21 @@ def serve(
         spark = local_session("holdfast tenants", master=master, partitions=1)
         stack.callback(stop_session, spark)
         guard.note_spark(driver_pid(spark))
-        query = start_query(spark, folder, service.database, service.settled)
+        query = start_query(spark, folder, service.database, service.stored)
         stack.callback(query.stop)
         bridge = None
-        if mqtt is not None:
+        if broker is not None:
             from holdfast.tenants.mqtt import MqttBridge
 
-            bridge = MqttBridge(service, mqtt)
+            bridge = MqttBridge(service, broker)
             bridge.start()
             stack.callback(bridge.stop)
         deliveries = Deliveries(service, None if bridge is None else bridge.send)
         deliveries.start()
         stack.callback(deliveries.stop)
+        retention = Retention(service, has_broker=bridge is not None)
+        retention.start()
+        stack.callback(retention.stop)
         _listen(service, query, address, certificate, key)
 
 

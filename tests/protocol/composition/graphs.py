@@ -83,6 +83,9 @@ class Described:
 class Summing:
     """A description as a calculation."""
 
+    work = 10
+    lifting = 1
+
     def __init__(self, described: Described) -> None:
         self._described = described
 

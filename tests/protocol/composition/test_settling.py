@@ -220,8 +220,6 @@ def aggregating(aggregate: Aggregate, sources: tuple[str, ...]) -> Run:
         )
     run = Run(Part([Node("t/o/x", stream, {"i0": sources})]), [])
     run.calculations = {"t/o/x": Lifting(described)}
-    for source in sources:
-        run.world.histories[source] = []
     return run
 
 

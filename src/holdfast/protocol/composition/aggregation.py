@@ -1,7 +1,5 @@
-"""Many updates of one input made one record: those in a window, or the last of each partition.
-
-A result is recalculated in the order of the log, so that it does not depend on where a batch began.
-"""
+"""Many updates of one input made one record: what the fields of one are, and the last update of
+each partition brought together. `windows` has those of a window."""
 
 from __future__ import annotations
 
@@ -15,13 +13,13 @@ from holdfast.protocol.composition.updates import Update
 from holdfast.windows import monoids as m
 from holdfast.windows.monoid import HOLE, Monoid
 
-__all__ = ["MOST_LOADED", "MOST_MEMBERS", "WindowTooLongError", "aggregated", "span_of", "within"]
+__all__ = ["COUNT", "MONOIDS", "TooManyPartitionsError", "composed", "span_of"]
 
-MOST_MEMBERS: Final = 10_000
-MOST_LOADED: Final = 100_000
-"""Of one stream, all its partitions: with more of them, some may not have been looked up."""
+COUNT: Final = "_count"
+"""The field that every record has."""
+MOST_COMPOSED: Final = 10_000
 
-_MONOIDS: Final[dict[str, Monoid[Any, Any, Any]]] = {
+MONOIDS: Final[dict[str, Monoid[Any, Any, Any]]] = {
     "count": m.count,
     "sum": m.sum,
     "mean": m.mean,
@@ -36,8 +34,8 @@ _MONOIDS: Final[dict[str, Monoid[Any, Any, Any]]] = {
 }
 
 
-class WindowTooLongError(HoldfastError):
-    """More updates than one result may be made of."""
+class TooManyPartitionsError(HoldfastError):
+    """More of them than one result may be made of."""
 
 
 def span_of(aggregate: Aggregate) -> int | None:
@@ -46,32 +44,28 @@ def span_of(aggregate: Aggregate) -> int | None:
     return None if told is None else parse_interval("aggregate", told)
 
 
-def within(updates: Sequence[Update], aggregate: Aggregate, now: int) -> Sequence[Update]:
-    """Those that count at this time; oldest first, as they were given."""
-    span = span_of(aggregate)
-    found = updates if span is None else [each for each in updates if each.timestamp > now - span]
-    if aggregate.over == "window" and aggregate.count is not None:
-        found = found[-aggregate.count :]
-    if len(found) > MOST_MEMBERS:
-        raise WindowTooLongError(
-            f"aggregate: {len(found)} updates are in it, of {MOST_MEMBERS} at most; "
-            "give a smaller size, or count"
-        )
-    return found
-
-
-def aggregated(
-    updates: Iterable[Update], aggregate: Aggregate, lift: Callable[[str, Update], Any]
+def composed(
+    latest: Iterable[Update], aggregate: Aggregate, now: int, lift: Callable[[str, Update], Any]
 ) -> dict[str, Any]:
-    """A value for each field that has one; `lift` says what an update brings to a field."""
-    members = list(updates)
-    record: dict[str, Any] = {"_count": len(members)}
+    """The last updates of partitions, in this order, but for those that have expired; `lift` says
+    what an update brings to a field."""
+    span = span_of(aggregate)
+    members = [each for each in latest if span is None or each.timestamp > now - span]
+    if len(members) > MOST_COMPOSED:
+        raise TooManyPartitionsError(
+            f"aggregate: {len(members)} partitions are in it, of {MOST_COMPOSED} at most; "
+            "give an expiry, or ask for fewer streams"
+        )
+    record: dict[str, Any] = {COUNT: len(members)}
     for name, field in aggregate.fields.items():
-        monoid = _MONOIDS[field.function]
-        state: Any = HOLE
-        for update in members:
-            state = monoid.join(state, monoid.lift(lift(name, update)))
-        answer = monoid.answer(state)
+        answer = _folded(MONOIDS[field.function], [lift(name, each) for each in members])
         if answer is not None:
             record[name] = answer
     return record
+
+
+def _folded(monoid: Monoid[Any, Any, Any], values: Sequence[Any]) -> Any:
+    state: Any = HOLE
+    for value in values:
+        state = monoid.join(state, monoid.lift(value))
+    return monoid.answer(state)

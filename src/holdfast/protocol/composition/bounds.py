@@ -58,6 +58,8 @@ class Cost:
 
 
 SCALAR: Final = Bound()
+ELEMENT: Final = 20
+"""Steps to hand over one element of a list."""
 
 # fmt: off
 _SMALL: Final = frozenset({
@@ -111,7 +113,9 @@ def _cost(syntax: Syntax, variables: Mapping[str, Bound]) -> Cost:
         case "constant":
             return Cost(1, Bound(syntax.size, 8 + syntax.size))
         case "name":
-            return Cost(1, variables.get(syntax.name, SCALAR))
+            bound = variables.get(syntax.name, SCALAR)
+            # A list is handed over element by element.
+            return Cost(1 + (ELEMENT * bound.length if bound.element else 0), bound)
         case "loop":
             return _loop(syntax, variables)
     costs = [cost_of(child, variables) for child in syntax.children]

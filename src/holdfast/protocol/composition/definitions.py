@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from holdfast.errors import InvalidArgumentError
-from holdfast.protocol.composition.aggregation import span_of
+from holdfast.intervals import parse_interval
 from holdfast.protocol.composition.documents import (
     Action,
     Aggregate,
@@ -63,6 +63,7 @@ def full_path(tenant: str, name: str, reference: str) -> str:
 def _resolved(tenant: str, name: str, stream_name: str, stream: Stream) -> Stream:
     place = f"streams.{stream_name}"
     _check_names(place, stream)
+    _check_span(f"{place}.keep.age", stream.keep.age)
     if not stream.is_composite:
         _check_simple(place, stream)
         return stream
@@ -116,11 +117,17 @@ def _check_aggregate(place: str, aggregate: Aggregate, stream: Stream) -> None:
             raise DocumentError(f"{place}: partitions have expiry, not size and count")
     elif aggregate.expiry is not None or (aggregate.size is None and aggregate.count is None):
         raise DocumentError(f"{place}: a window has size, or count, or both, and no expiry")
+    _check_span(place, aggregate.size if aggregate.over == "window" else aggregate.expiry)
+
+
+def _check_span(place: str, told: str | None) -> None:
+    if told is None:
+        return
     try:
-        span = span_of(aggregate)
+        span = parse_interval(place, told)
     except InvalidArgumentError as error:
-        raise DocumentError(f"{place}: {error}") from None
-    if span is not None and span <= 0:
+        raise DocumentError(str(error)) from None
+    if span <= 0:
         raise DocumentError(f"{place}: covers no time; give more than 0")
 
 

@@ -24,6 +24,7 @@ __all__ = [
     "DocumentError",
     "Field",
     "Input",
+    "Keep",
     "Near",
     "Query",
     "ServiceObject",
@@ -38,6 +39,8 @@ NAME: Final = r"^[a-z][a-z0-9_-]{0,62}$"
 ACTION: Final = r"^([a-z][a-z0-9_-]{0,62}/){0,2}[a-z][a-z0-9_-]{0,62}$"
 
 LARGEST_DOCUMENT: Final = 262_144
+LARGEST_WINDOW: Final = 10_000_000
+"""Updates in one window."""
 
 D = TypeVar("D")
 
@@ -116,7 +119,7 @@ class Aggregate(_Document, frozen=True):
     over: Literal["window", "partitions"] = "window"
     size: Interval | None = None
     """Of a window: the time it covers."""
-    count: Annotated[int, Meta(ge=1, le=10_000)] | None = None
+    count: Annotated[int, Meta(ge=1, le=LARGEST_WINDOW)] | None = None
     """Of a window: the number of updates it holds at most."""
     expiry: Interval | None = None
     """Of partitions: after so long without an update, one no longer counts."""
@@ -136,6 +139,18 @@ class Access(_Document, frozen=True):
         if tenant in self.deny or "*" in self.deny:
             return False
         return tenant in self.allow or "*" in self.allow
+
+    @property
+    def admits_all(self) -> bool:
+        return "*" in self.allow and not self.deny
+
+
+class Keep(_Document, frozen=True):
+    """How much of a stream is kept: of both, what is less; nothing beyond the tenant's quota."""
+
+    count: Annotated[int, Meta(ge=1, le=2**53)] | None = None
+    age: Interval | None = None
+    """Older than the newest update by so much, by their timestamps."""
 
 
 class ActionCall(_Document, frozen=True):
@@ -158,6 +173,7 @@ class Stream(_Document, frozen=True):
     """The name of an update's partition, as a string."""
     aggregate: Aggregate | None = None
     access: Access = Access()
+    keep: Keep = Keep()
     actions: Annotated[list[ActionCall], Meta(max_length=16)] = []
 
     @property

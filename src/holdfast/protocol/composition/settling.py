@@ -18,15 +18,11 @@ from typing import Any, Final, NamedTuple, Protocol
 import msgspec
 
 from holdfast.errors import HoldfastError
-from holdfast.protocol.composition.aggregation import (
-    MOST_LOADED,
-    WindowTooLongError,
-    aggregated,
-    within,
-)
-from holdfast.protocol.composition.documents import Stream
+from holdfast.protocol.composition.aggregation import composed
+from holdfast.protocol.composition.documents import LARGEST_WINDOW, Aggregate, Stream
 from holdfast.protocol.composition.graph import components
-from holdfast.protocol.composition.updates import Failure, Update, fits
+from holdfast.protocol.composition.updates import Failure, Update, fits, weight
+from holdfast.protocol.composition.windows import NotBroughtError, Window
 
 __all__ = [
     "Calculation",
@@ -41,6 +37,9 @@ __all__ = [
 ]
 
 LONGEST_KEY: Final = 128
+WORK_OF_OTHERS: Final = 200_000
+LARGEST_RESULT: Final = 262_144
+"""Bytes, about: as much as can be published at once."""
 WINDOW: Final = "window"
 """What expressions call the record of an aggregate."""
 
@@ -51,6 +50,14 @@ class ExpressionError(HoldfastError):
 
 class Calculation(Protocol):
     """The expressions of one stream. Each may raise `ExpressionError`."""
+
+    @property
+    def work(self) -> int:
+        """The steps that a result takes at most."""
+
+    @property
+    def lifting(self) -> int:
+        """The steps that it takes to read one update into an aggregate."""
 
     def passes(self, scope: Mapping[str, Any]) -> bool: ...
     def key(self, scope: Mapping[str, Any]) -> str: ...
@@ -71,6 +78,12 @@ class Node(msgspec.Struct, frozen=True):
     def owner(self) -> str:
         return self.path.partition("/")[0]
 
+    @property
+    def window(self) -> Aggregate | None:
+        """If it has one."""
+        aggregate = self.stream.aggregate
+        return None if aggregate is None or aggregate.over != "window" else aggregate
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -78,6 +91,11 @@ class Limits:
     """So often one stream is calculated for one update, at most."""
     partitions: int = 1000
     """Of one stream."""
+    work: int = 4_000_000
+    """Steps that the streams of one tenant may take for an update of its own. These are counted by
+    what expressions can cost at most, not by a clock: a replay comes to the same end."""
+    work_of_others: int = WORK_OF_OTHERS
+    """The same, for an update of somebody else."""
 
 
 class Lag(msgspec.Struct, frozen=True):
@@ -103,8 +121,8 @@ class World:
 
     latest: dict[str, dict[str, Update]] = field(default_factory=dict)
     newest: dict[str, Update] = field(default_factory=dict)
-    histories: dict[str, list[Update]] = field(default_factory=dict)
-    """Of the streams that some window looks at, in the order of the log."""
+    windows: dict[tuple[str, str], Window] = field(default_factory=dict)
+    """Of a stream, by the partition whose updates are in it; empty: of all partitions."""
     offsets: dict[str, int] = field(default_factory=dict)
     """The next one of each composite stream."""
     lags: dict[tuple[str, str], Lag] = field(default_factory=dict)
@@ -116,11 +134,6 @@ class World:
         if newest is None or (newest.position, newest.offset) <= (update.position, update.offset):
             self.newest[update.stream] = update
 
-    def accept(self, update: Update) -> None:
-        self.know(update)
-        if update.stream in self.histories:
-            self.histories[update.stream].append(update)
-
     def last(self, stream: str, key: str) -> Update | None:
         return self.latest.get(stream, {}).get(key)
 
@@ -129,18 +142,6 @@ class World:
         if not key:
             return self.newest.get(stream)
         return self.last(stream, key) or self.last(stream, "")
-
-    def history(self, stream: str, key: str) -> Sequence[Update]:
-        updates = self.histories.get(stream, ())
-        if len(updates) > MOST_LOADED:
-            raise WindowTooLongError(
-                f"aggregate: {stream} has more than {MOST_LOADED} updates in it; "
-                "give a smaller size"
-            )
-        if not key:
-            return updates
-        wanted = key if self.last(stream, key) is not None else ""
-        return [each for each in updates if each.key == wanted]
 
 
 class _Edge(NamedTuple):
@@ -156,7 +157,12 @@ class Part:
     def __init__(self, nodes: Iterable[Node]) -> None:
         self.nodes = {node.path: node for node in sorted(nodes, key=lambda node: node.path)}
         self.edges: dict[str, list[_Edge]] = {}
+        self.watched: dict[str, list[Node]] = {}
+        """For each stream those that have a window over it."""
         for node in self.nodes.values():
+            if node.window is not None:
+                for source in node.sources[node.window.input]:
+                    self.watched.setdefault(source, []).append(node)
             for alias, sources in node.sources.items():
                 of_query = node.stream.inputs[alias].query is not None
                 for source in sources:
@@ -186,6 +192,8 @@ class Settled:
     late: bool = False
     runs: int = 0
     discarded: int = 0
+    work: int = 0
+    """Steps of streams that belong to the owner of the update."""
 
 
 Unit = tuple[str, str, str]
@@ -211,8 +219,16 @@ def settle(
     before = world.last(update.stream, update.key)
     if before is not None and update.timestamp <= before.timestamp:
         return Settled(late=True)
-    world.accept(update)
-    return _Settlement(part, world, calculations, limits, update.position).run(update)
+    if before is None and len(world.latest.get(update.stream, ())) >= limits.partitions:
+        message = (
+            f"key: the stream has {limits.partitions} partitions, and may have no more; "
+            "use fewer keys, or another stream"
+        )
+        failure = Failure(
+            update.stream, update.position, 0, update.timestamp, "partitions", message
+        )
+        return Settled(late=True, failures=[failure])
+    return _Settlement(part, world, calculations, limits, update).run()
 
 
 class _Settlement:
@@ -222,21 +238,30 @@ class _Settlement:
         world: World,
         calculations: Mapping[str, Calculation],
         limits: Limits,
-        position: int,
+        update: Update,
     ) -> None:
         self._part = part
         self._world = world
         self._calculations = calculations
         self._limits = limits
-        self._position = position
+        self._update = update
+        self._position = update.position
+        self._owner = update.stream.partition("/")[0]
+        self._spent: dict[str, int] = {}
+        """Steps, by the owner of the streams."""
         self._due: dict[Unit, _Due] = {}
         self._queue: list[tuple[int, int, Unit]] = []
         self._runs: dict[str, int] = {}
         self._failed: dict[str, int] = {}
+        self._entering: dict[str, list[Update]] = {}
+        """For each stream with a window, what has come and is not in it yet."""
+        self._unread: set[tuple[str, str]] = set()
+        """What kept an update out of a window: a stream, and the message about it."""
         self._settled = Settled()
 
-    def run(self, update: Update) -> Settled:
-        self._ask(update, 0)
+    def run(self) -> Settled:
+        self._accept(self._update)
+        self._ask(self._update, 0)
         while self._queue:
             _, hops, unit = heappop(self._queue)
             due = self._due.get(unit)
@@ -244,7 +269,54 @@ class _Settlement:
                 continue
             del self._due[unit]
             self._run(unit, due)
+        for path in sorted(self._entering):
+            self._enter(self._part.nodes[path])
+        self._settled.work = self._spent.get(self._owner, 0)
         return self._settled
+
+    def _accept(self, update: Update) -> None:
+        self._world.know(update)
+        for node in self._part.watched.get(update.stream, ()):
+            self._entering.setdefault(node.path, []).append(update)
+
+    def _enter(self, node: Node) -> None:
+        """Into the window of its partition, and into that of all. Those of one log entry enter in
+        the order of their names: the order in which they were made may depend on the batch."""
+        if node.stream.group is not None:
+            # Only a calculation can tell their partition.
+            return
+        for update in sorted(
+            self._entering.pop(node.path, ()), key=lambda each: (each.stream, each.offset)
+        ):
+            self._insert(node, dict.fromkeys((update.key, "")), update)
+
+    def _insert(self, node: Node, scopes: Iterable[str], update: Update) -> None:
+        aggregate, calculation = node.window, self._calculations[node.path]
+        assert aggregate is not None
+        variables = _scope(node, {aggregate.input: update})
+        try:
+            values = [calculation.lift(name, variables) for name in aggregate.fields]
+            for scope in scopes:
+                self._insert_values(node.path, scope, aggregate, update.timestamp, values)
+        except NotBroughtError:
+            raise
+        except Exception as error:
+            kind = "expression" if isinstance(error, ExpressionError) else "aggregate"
+            if (node.path, str(error)) not in self._unread:
+                self._unread.add((node.path, str(error)))
+                self._fail(node.path, update.timestamp, kind, str(error))
+
+    def _insert_values(
+        self, path: str, scope: str, aggregate: Aggregate, timestamp: int, values: Sequence[Any]
+    ) -> None:
+        window = self._world.windows.get((path, scope))
+        if window is None:
+            window = self._world.windows[path, scope] = Window(aggregate)
+        if not window.insert(timestamp, values):
+            raise ExpressionError(
+                f"aggregate: more than {LARGEST_WINDOW:,} updates ought to be in it, and the "
+                "oldest have left; give a smaller size"
+            )
 
     def _ask(self, update: Update, hops: int) -> None:
         """Those who take this stream are to be calculated."""
@@ -277,10 +349,14 @@ class _Settlement:
             return
         self._settled.runs += 1
         node = self._part.nodes[path]
+        self._enter(node)
         try:
             made = self._calculate(node, unit, due)
+        except NotBroughtError:
+            raise
         except ExpressionError as error:
-            self._fail(path, due.asked, "expression", str(error))
+            if (path, str(error)) not in self._unread:
+                self._fail(path, due.asked, "expression", str(error))
             return
         except Exception as error:
             # Whatever a tenant's values do to an aggregate, it is that stream alone which fails.
@@ -288,9 +364,21 @@ class _Settlement:
             return
         if made is not None:
             self._world.offsets[path] = made.offset + 1
-            self._world.accept(made)
+            self._accept(made)
             self._settled.updates.append(made)
             self._ask(made, due.hops + 1)
+
+    def _spend(self, owner: str, work: int) -> None:
+        """Nobody holds up all others with what one update sets off."""
+        limits = self._limits
+        most = limits.work if owner == self._owner else limits.work_of_others
+        spent = self._spent.get(owner, 0) + work
+        if spent > most:
+            raise ExpressionError(
+                f"work: streams of {owner} would take more than {most:,} steps for one update of "
+                f"{self._owner}; use fewer streams here, or simpler expressions"
+            )
+        self._spent[owner] = spent
 
     def _calculate(self, node: Node, unit: Unit, due: _Due) -> Update | None:
         path, key, member = unit
@@ -300,10 +388,12 @@ class _Settlement:
         seen = {alias: self._see(node, alias, key, member) for alias in node.sources}
         if any(seen[alias] is None and _is_needed(node, alias) for alias in seen):
             return None
+        self._spend(node.owner, calculation.work)
         scope = _scope(node, seen)
         if stream.group is not None:
             key = calculation.key(scope)
             self._check_partition(path, key)
+            self._enter_group(node, key, seen)
             if self._is_old(path, key, due):
                 return None
         times = [each.timestamp for each in seen.values() if each is not None]
@@ -320,6 +410,13 @@ class _Settlement:
                     f"channels.{name}: the result is no {channel.type} that can be stored "
                     "(not finite, or too long); limit it"
                 )
+        size = sum(weight(value) for value in values.values())
+        if size > LARGEST_RESULT:
+            raise ExpressionError(
+                f"channels: the result has {size:,} bytes, of {LARGEST_RESULT:,} at most; "
+                "put less together"
+            )
+        self._spend(node.owner, size // 8)
         made = Update(
             path,
             self._world.offsets.get(path, 0),
@@ -371,25 +468,38 @@ class _Settlement:
                 "more; group by something with fewer values"
             )
 
+    def _enter_group(self, node: Node, key: str, seen: Mapping[str, Update | None]) -> None:
+        """What set this calculation off enters the window of the group that it belongs to."""
+        waiting = self._entering.get(node.path, [])
+        update = None if node.window is None else seen[node.window.input]
+        if update is not None and update in waiting:
+            waiting.remove(update)
+            self._insert(node, [key], update)
+
     def _aggregate(
         self, node: Node, key: str, timestamp: int, calculation: Calculation
     ) -> dict[str, Any]:
         aggregate = node.stream.aggregate
         assert aggregate is not None
-        alias, sources = aggregate.input, node.sources[aggregate.input]
-        if aggregate.over == "partitions":
-            found = [
-                each for source in sources for each in self._world.latest.get(source, {}).values()
-            ]
-            found.sort(key=lambda each: (each.stream, each.key))
-        else:
-            found = [each for source in sources for each in self._world.history(source, key)]
-            if len(sources) > 1:
-                found.sort(key=lambda each: (each.position, each.stream, each.offset))
-        return aggregated(
-            within(found, aggregate, timestamp),
+        if aggregate.over == "window":
+            windows = self._world.windows
+            window = windows.get((node.path, key))
+            if window is None and node.stream.group is None:
+                # The input is not divided as the result is: all of it counts.
+                window = windows.get((node.path, ""))
+            return (Window(aggregate) if window is None else window).record(timestamp)
+        found = [
+            each
+            for source in node.sources[aggregate.input]
+            for each in self._world.latest.get(source, {}).values()
+        ]
+        found.sort(key=lambda each: (each.stream, each.key))
+        self._spend(node.owner, len(found) * calculation.lifting)
+        return composed(
+            found,
             aggregate,
-            lambda name, each: calculation.lift(name, _scope(node, {alias: each})),
+            timestamp,
+            lambda name, each: calculation.lift(name, _scope(node, {aggregate.input: each})),
         )
 
     def _fail(self, path: str, timestamp: int, kind: str, message: str) -> None:

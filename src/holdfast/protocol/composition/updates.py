@@ -9,7 +9,7 @@ import msgspec
 
 from holdfast.errors import InvalidArgumentError
 
-__all__ = ["Failure", "Update", "check_values", "fits"]
+__all__ = ["Failure", "Update", "check_values", "fits", "weight"]
 
 LONGEST_STRING: Final = 1024
 LONGEST_ARRAY: Final = 256
@@ -86,6 +86,13 @@ def fits(value: Any, kind: str) -> bool:
     if isinstance(value, float):
         return math.isfinite(value)
     return not isinstance(value, int) or abs(value) <= LARGEST_INTEGER
+
+
+def weight(value: Any) -> int:
+    """Bytes, about, that a value of a channel takes."""
+    if isinstance(value, list):
+        return sum(weight(each) for each in value)
+    return 4 * len(value) if isinstance(value, str) else 8
 
 
 def _as_type(place: str, value: Any, kind: str) -> Any:

@@ -1,32 +1,33 @@
 """Operate: a bundle in, all that comes of it out. Runs in the tasks of Spark and keeps nothing but
-compiled expressions, so a task that is run again answers the same."""
+compiled expressions, so a task that is run again answers the same.
+
+A window that has to let go of very much at once needs more of itself than was brought along: then
+there is no outcome, and whoever has the store at hand does it (`storing.complete`)."""
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from typing import Final
+from collections.abc import Callable
 
 import msgspec
 
-from holdfast.protocol.composition.documents import DocumentError
 from holdfast.protocol.composition.settling import (
     Calculation,
     Lag,
     Limits,
-    Node,
     Part,
     Settled,
     World,
     settle,
 )
 from holdfast.protocol.composition.updates import Failure, Update
+from holdfast.protocol.composition.windows import Fetch, SavedWindow, Window
 from holdfast.tenants.engine.planning import Bundle
-from holdfast.tenants.expressions import Broken, Compiled, compile_stream
+from holdfast.tenants.expressions import compiled_or_broken
 
 __all__ = ["Outcome", "Row", "operate", "read_outcome", "write_outcome"]
 
-MOST_COMPILED: Final = 10_000
-"""Streams whose expressions a process keeps."""
+FetchOf = Callable[[SavedWindow], Fetch]
+"""Of a window: where its pairs come from that were not brought along."""
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -43,18 +44,22 @@ class Outcome(msgspec.Struct):
     calls: list[tuple[str, Update]] = []
     """Actions, and the updates that set them off."""
     lags: list[tuple[str, str, Lag | None]] = []
+    windows: list[SavedWindow] = []
     runs: int = 0
     discarded: int = 0
+    work: dict[str, int] = {}
+    """For each stream that was published to, the most steps that an update set off."""
 
 
-_compiled: OrderedDict[bytes, Compiled | Broken] = OrderedDict()
-
-
-def operate(bundle: Bundle, limits: Limits = Limits()) -> Outcome:  # noqa: B008
+def operate(
+    bundle: Bundle,
+    limits: Limits = Limits(),  # noqa: B008
+    fetch: FetchOf | None = None,
+) -> Outcome:
     part = Part(bundle.nodes)
-    world = _world(bundle)
+    world = _world(bundle, part, fetch)
     calculations: dict[str, Calculation] = {
-        node.path: _calculation(node, bundle.types[node.path]) for node in bundle.nodes
+        node.path: compiled_or_broken(node.stream, bundle.types[node.path]) for node in bundle.nodes
     }
     outcome = Outcome()
     lags: dict[tuple[str, str], Lag | None] = {}
@@ -63,6 +68,11 @@ def operate(bundle: Bundle, limits: Limits = Limits()) -> Outcome:  # noqa: B008
         _note(outcome, update, settled)
         lags |= settled.lags
     outcome.lags = [(path, source, lag) for (path, source), lag in sorted(lags.items())]
+    outcome.windows = [
+        window.saved(path, scope)
+        for (path, scope), window in sorted(world.windows.items())
+        if window.changed
+    ]
     return outcome
 
 
@@ -73,34 +83,23 @@ def _note(outcome: Outcome, update: Update, settled: Settled) -> None:
     outcome.calls += [(call.action, call.update) for call in settled.calls]
     outcome.runs += settled.runs
     outcome.discarded += settled.discarded
+    outcome.work[update.stream] = max(settled.work, outcome.work.get(update.stream, 0))
 
 
-def _world(bundle: Bundle) -> World:
+def _world(bundle: Bundle, part: Part, fetch: FetchOf | None) -> World:
     world = World(
-        histories={source: list(updates) for source, updates in bundle.histories.items()},
         offsets=dict(bundle.numbers),
         lags={(path, source): lag for path, source, lag in bundle.lags},
     )
     for update in bundle.latest:
         world.know(update)
+    for saved in bundle.windows:
+        aggregate = part.nodes[saved.path].window
+        assert aggregate is not None
+        world.windows[saved.path, saved.scope] = Window(
+            aggregate, saved, None if fetch is None else fetch(saved)
+        )
     return world
-
-
-def _calculation(node: Node, types: dict[str, dict[str, str]]) -> Compiled | Broken:
-    """Compiled once for all streams that say the same of inputs with the same channels."""
-    key = _ENCODER.encode((node.stream, types))
-    found = _compiled.get(key)
-    if found is None:
-        try:
-            found = compile_stream(node.stream, types)
-        except DocumentError as error:
-            found = Broken(f"an input has changed: {error}")
-        _compiled[key] = found
-        if len(_compiled) > MOST_COMPILED:
-            _compiled.popitem(last=False)
-    else:
-        _compiled.move_to_end(key)
-    return found
 
 
 _ENCODER = msgspec.msgpack.Encoder(order="deterministic")

@@ -21,9 +21,11 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming import StreamingQuery
 
 from holdfast.parties.whole_files import write_whole
-from holdfast.tenants.engine.operating import operate, read_outcome, write_outcome
+from holdfast.protocol.composition.windows import NotBroughtError
+from holdfast.tenants.engine.operating import Outcome, operate, read_outcome, write_outcome
 from holdfast.tenants.engine.planning import Bundle, Planner, batch_end
-from holdfast.tenants.engine.storing import progress, store
+from holdfast.tenants.engine.stages import StoredBatch
+from holdfast.tenants.engine.storing import complete, progress, store
 from holdfast.tenants.store.database import Database, open_database
 
 __all__ = ["start_query", "write_place"]
@@ -34,11 +36,27 @@ PLACE: Final = "place"
 PATIENCE: Final = 0.2
 """Seconds that Spark waits for a new entry before it is told that there is none."""
 BREATH: Final = 0.005
-SCHEMA: Final = "start bigint, end bigint, outcome binary"
-_ARROW: Final = pa.schema([("start", pa.int64()), ("end", pa.int64()), ("outcome", pa.binary())])
+SCHEMA: Final = (
+    "start bigint, end bigint, outcome binary, bundle binary, "
+    "dispatch double, fetch double, operate double"
+)
+_ARROW: Final = pa.schema(
+    [
+        ("start", pa.int64()),
+        ("end", pa.int64()),
+        ("outcome", pa.binary()),
+        # What a task could not do with what it had.
+        ("bundle", pa.binary()),
+        # Seconds: of the whole batch, and of this bundle.
+        ("dispatch", pa.float64()),
+        ("fetch", pa.float64()),
+        ("operate", pa.float64()),
+    ]
+)
 
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(list[Bundle])
+_BUNDLE = msgspec.msgpack.Decoder(Bundle)
 
 
 def write_place(folder: Path, place: str) -> None:
@@ -87,17 +105,20 @@ class LogReader(DataSourceStreamReader):
             self._planner = Planner(self._store)
         first, last = start["position"], end["position"]
         bundles = self._planner.plan(first, last)
+        seconds = self._planner.seconds
         return [
-            InputPartition((first, last, _ENCODER.encode(some)))
+            InputPartition((first, last, seconds, _ENCODER.encode(some)))
             for some in _divided(bundles, self._tasks)
         ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        start, end, packed = partition.value
-        outcomes = [write_outcome(operate(bundle)) for bundle in _DECODER.decode(packed)]
+        start, end, seconds, packed = partition.value
         # Also a batch that nothing comes of has to be noted.
-        made: list[bytes | None] = [*outcomes] or [None]
-        columns = [[start] * len(made), [end] * len(made), made]
+        made = [_operated(bundle) for bundle in _DECODER.decode(packed)] or [(None, None, 0.0)]
+        outcomes, bundles, operated = map(list, zip(*made, strict=True))
+        same = [start, end, seconds["dispatch"], seconds["fetch"]]
+        first, last, dispatched, fetched = ([each] * len(made) for each in same)
+        columns = [first, last, outcomes, bundles, dispatched, fetched, operated]
         yield from pa.table(columns, schema=_ARROW).to_batches()
 
     @property
@@ -105,6 +126,17 @@ class LogReader(DataSourceStreamReader):
         if self._database is None:
             self._database = open_database((self._folder / PLACE).read_text())
         return self._database
+
+
+def _operated(bundle: Bundle) -> tuple[bytes | None, bytes | None, float]:
+    """What came of it, or the bundle, if more is needed for it than was brought along; and the
+    seconds that took."""
+    began = time.perf_counter()
+    try:
+        made, left = write_outcome(operate(bundle)), None
+    except NotBroughtError:
+        made, left = None, _ENCODER.encode(bundle)
+    return made, left, time.perf_counter() - began
 
 
 def _divided(bundles: list[Bundle], tasks: int) -> list[list[Bundle]]:
@@ -118,23 +150,44 @@ def _divided(bundles: list[Bundle], tasks: int) -> list[list[Bundle]]:
     return shares
 
 
+def _counts(outcomes: Sequence[Outcome]) -> dict[str, int]:
+    derived = sum(row.derived for outcome in outcomes for row in outcome.rows)
+    return {
+        "updates": sum(len(outcome.rows) for outcome in outcomes) - derived,
+        "results": derived,
+        "failures": sum(len(outcome.failures) for outcome in outcomes),
+        "discarded": sum(outcome.discarded for outcome in outcomes),
+    }
+
+
 def start_query(
     spark: SparkSession,
     folder: Path,
     database: Database,
-    stored: Callable[[int], None],
+    stored: Callable[[StoredBatch], None],
     tasks: int = 2,
 ) -> StreamingQuery:
-    """`folder` is where `write_place` wrote; `stored` is told how far the log has been settled."""
+    """`folder` is where `write_place` wrote; `stored` is told of each batch."""
     spark.dataSource.register(LogSource)
 
     def sink(batch: DataFrame, _: int) -> None:
         rows = batch.collect()
         if not rows:
             return
+        began = time.perf_counter()
         outcomes = [read_outcome(row.outcome) for row in rows if row.outcome is not None]
+        outcomes += [
+            complete(database, _BUNDLE.decode(row.bundle)) for row in rows if row.bundle is not None
+        ]
         store(database, rows[0].start, rows[0].end, outcomes)
-        stored(rows[0].end)
+        seconds = {
+            "dispatch": rows[0].dispatch,
+            "fetch": rows[0].fetch,
+            "operate": sum(row.operate for row in rows),
+            "store": time.perf_counter() - began,
+        }
+        work = {path: steps for outcome in outcomes for path, steps in outcome.work.items()}
+        stored(StoredBatch(rows[0].end, seconds, _counts(outcomes), work))
 
     source = spark.readStream.format(NAME).options(folder=str(folder), tasks=str(tasks)).load()
     return (

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -15,11 +15,17 @@ from holdfast.errors import StoreCorruptError
 from holdfast.protocol.composition.definitions import owner_of
 from holdfast.protocol.composition.updates import Update
 from holdfast.tenants.catalog import Change
-from holdfast.tenants.engine.operating import Outcome, Row
+from holdfast.tenants.engine.operating import Outcome, Row, operate
+from holdfast.tenants.engine.planning import Bundle
 from holdfast.tenants.log import read_entries
 from holdfast.tenants.store.database import Database, Work
+from holdfast.tenants.store.windows import drop_windows, fetch_from, save_windows
 
-__all__ = ["progress", "store"]
+__all__ = ["complete", "insert_calls", "progress", "store"]
+
+MOST_WAITING: Final = 10_000
+"""Calls of one tenant that are yet to be made."""
+_TOO_MANY: Final = f"not done: {MOST_WAITING} of your calls are waiting already"
 
 _ENCODE = msgspec.json.Encoder(order="deterministic").encode
 
@@ -48,15 +54,19 @@ def store(database: Database, start: int, end: int, outcomes: Sequence[Outcome])
     return True
 
 
+def complete(database: Database, bundle: Bundle) -> Outcome:
+    """Operate with the store at hand: for a bundle that a task had too little for."""
+    return operate(bundle, fetch=lambda window: fetch_from(database, window))
+
+
 def _apply(work: Work, change: Change) -> None:
+    drop_windows(work, {*change.removed, *change.restarted})
     for path in change.removed:
-        for table in ("updates", "latest", "failures", "lags"):
+        for table in ("updates", "latest", "failures", "lags", "dropped"):
             work.run(f"DELETE FROM {table} WHERE path = ?", (path,))
     for path in change.cleared:
         for table in ("latest", "lags"):
             work.run(f"DELETE FROM {table} WHERE path = ?", (path,))
-        # They have other channels than what comes now: no window may look at them.
-        work.run("UPDATE updates SET late = 1 WHERE path = ?", (path,))
 
 
 def _insert(work: Work, outcome: Outcome) -> None:
@@ -92,6 +102,7 @@ def _insert(work: Work, outcome: Outcome) -> None:
                 "INSERT INTO lags (path, source, body) VALUES (?, ?, ?)",
                 (path, source, _ENCODE(lag).decode()),
             )
+    save_windows(work, outcome.windows)
     insert_calls(work, [(action, _origin(u), _ENCODE(u).decode()) for action, u in outcome.calls])
 
 
@@ -101,13 +112,24 @@ def insert_calls(work: Work, calls: Iterable[tuple[str, str, str]]) -> None:
     if not made:
         return
     following = int(work.rows("SELECT coalesce(max(id), 0) FROM calls")[0][0]) + 1
+    waiting = {owner_of(action): 0 for action, _, _ in made}
+    for tenant in waiting:
+        waiting[tenant] = int(
+            work.rows("SELECT count(*) FROM calls WHERE state = 'due' AND tenant = ?", (tenant,))[
+                0
+            ][0]
+        )
+    rows = []
+    for number, (action, origin, body) in enumerate(made, following):
+        tenant = owner_of(action)
+        waiting[tenant] += 1
+        state, said = ("due", "") if waiting[tenant] <= MOST_WAITING else ("failed", _TOO_MANY)
+        due = int(time.time() * 1e6)
+        rows.append((number, tenant, action, origin, body, state, 0, due, said))
     work.many(
         "INSERT INTO calls (id, tenant, action, origin, body, state, tries, due, said) "
-        "VALUES (?, ?, ?, ?, ?, 'due', 0, ?, '') ON CONFLICT DO NOTHING",
-        [
-            (number, owner_of(action), action, origin, body, int(time.time() * 1e6))
-            for number, (action, origin, body) in enumerate(made, following)
-        ],
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+        rows,
     )
 
 

@@ -94,7 +94,7 @@ class _Handlers:
 
     async def status(self, tenant: Tenant, request: Request, _: Any) -> Any:
         return await run_in_threadpool(
-            self._service.reading.status, tenant.name, stream_path(request)
+            self._service.reading.status, tenant.name, stream_path(request), tenant.quotas
         )
 
     async def events(self, tenant: Tenant, request: Request, parameters: Any) -> Any:
@@ -104,8 +104,13 @@ class _Handlers:
         said = request.headers.get("last-event-id", "")
         after = int(said) if said.isascii() and said.isdigit() and len(said) < 16 else None
         start = parameters.get("after", -1) if after is None else after
+        authorization = request.headers.get("authorization")
+
+        def check() -> None:
+            self._service.registry.who(authorization)
+
         return StreamingResponse(
-            self._events.of(request, tenant, path, start), media_type="text/event-stream"
+            self._events.of(request, tenant, path, start, check), media_type="text/event-stream"
         )
 
     async def search(self, tenant: Tenant, request: Request, parameters: Any) -> Any:
@@ -199,7 +204,12 @@ def create_app(service: Service) -> Starlette:
         return Response(SCRIPT, media_type="text/javascript", headers=HEADERS)
 
     async def health(_: Request) -> Response:
-        told = {"log": service.log.end, "settled": service.position}
+        told = {
+            "log": service.log.end,
+            "settled": service.position,
+            "stages": service.stages.told(),
+            **{name: tell() for name, tell in service.tells.items()},
+        }
         return Response(msgspec.json.encode(told), media_type="application/json")
 
     mounts += [

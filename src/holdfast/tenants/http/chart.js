@@ -21,7 +21,8 @@ function draw() {
 function take(block) {
   const line = block.split("\n").find((each) => each.startsWith("data: "));
   if (!line) return;
-  if (block.includes("event: end")) throw new Error("The stream has ended, or is no longer shared.");
+  if (block.includes("event: end")) throw new Error("The stream has ended, or is no longer shared with you.");
+  if (block.includes("event: gap")) return;
   const update = JSON.parse(line.slice(6));
   if (update.late) return;
   channel ??= Object.keys(update.values).find((name) => typeof update.values[name] === "number");

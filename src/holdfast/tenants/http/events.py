@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any, Final
 
 import msgspec
@@ -39,8 +39,14 @@ class Events:
             )
 
     async def of(
-        self, request: Request, tenant: Tenant, path: str, after: int
+        self,
+        request: Request,
+        tenant: Tenant,
+        path: str,
+        after: int,
+        check: Callable[[], None],
     ) -> AsyncIterator[bytes]:
+        """From beyond an offset; `check` raises once the token is not valid any more."""
         self._open[tenant.name] += 1
         bell = asyncio.Event()
         loop = asyncio.get_running_loop()
@@ -51,9 +57,14 @@ class Events:
         stop = self._service.listen(ring)
         try:
             yield b": welcome\n\n"
+            before = await run_in_threadpool(self._service.reading.dropped_before, path)
+            if 0 <= after < before - 1:
+                # Whoever goes on from a place is to know that what followed is not kept.
+                yield b'event: gap\ndata: {"before": %d}\n\n' % before
             while not await request.is_disconnected():
                 bell.clear()
                 try:
+                    await run_in_threadpool(check)
                     found = await run_in_threadpool(
                         self._service.reading.updates,
                         tenant.name,
@@ -61,7 +72,7 @@ class Events:
                         Wanted(after=after, limit=AT_ONCE),
                     )
                 except HoldfastError:
-                    # It was removed, or is no longer shared.
+                    # It was removed, or is no longer shared, or the token was replaced.
                     yield b"event: end\ndata: {}\n\n"
                     return
                 for update in found:

@@ -13,6 +13,8 @@ _TABLES: Final = """
 CREATE TABLE IF NOT EXISTS tenants (
     name TEXT PRIMARY KEY, token TEXT NOT NULL, quotas TEXT NOT NULL);
 CREATE UNIQUE INDEX IF NOT EXISTS tenants_token ON tenants (token);
+CREATE TABLE IF NOT EXISTS old_tokens (
+    token TEXT PRIMARY KEY, name TEXT NOT NULL, until BIGINT NOT NULL);
 CREATE TABLE IF NOT EXISTS log (
     position BIGINT PRIMARY KEY, kind TEXT NOT NULL, path TEXT NOT NULL, number BIGINT NOT NULL,
     timestamp BIGINT NOT NULL, partition_key TEXT NOT NULL, body TEXT NOT NULL);
@@ -25,10 +27,14 @@ CREATE TABLE IF NOT EXISTS streams (
     path TEXT NOT NULL, owner TEXT NOT NULL, since BIGINT NOT NULL, until BIGINT NOT NULL,
     body TEXT NOT NULL, PRIMARY KEY (path, since));
 CREATE INDEX IF NOT EXISTS streams_owner ON streams (owner);
+CREATE INDEX IF NOT EXISTS streams_since ON streams (since);
+CREATE INDEX IF NOT EXISTS streams_until ON streams (until);
 CREATE TABLE IF NOT EXISTS edges (
     source TEXT NOT NULL, target TEXT NOT NULL, alias TEXT NOT NULL, since BIGINT NOT NULL,
     until BIGINT NOT NULL, PRIMARY KEY (source, target, alias, since));
 CREATE INDEX IF NOT EXISTS edges_target ON edges (target);
+CREATE INDEX IF NOT EXISTS edges_since ON edges (since);
+CREATE INDEX IF NOT EXISTS edges_until ON edges (until);
 CREATE TABLE IF NOT EXISTS tags (
     path TEXT NOT NULL, tag TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (path, tag));
 CREATE INDEX IF NOT EXISTS tags_value ON tags (tag, value);
@@ -47,10 +53,19 @@ CREATE INDEX IF NOT EXISTS updates_position ON updates (position);
 CREATE TABLE IF NOT EXISTS latest (
     path TEXT NOT NULL, partition_key TEXT NOT NULL, body TEXT NOT NULL,
     PRIMARY KEY (path, partition_key));
+CREATE TABLE IF NOT EXISTS windows (
+    path TEXT NOT NULL, scope TEXT NOT NULL, oldest BIGINT NOT NULL, levels BIGINT NOT NULL,
+    root TEXT NOT NULL, PRIMARY KEY (path, scope));
+CREATE TABLE IF NOT EXISTS pairs (
+    path TEXT NOT NULL, scope TEXT NOT NULL, level BIGINT NOT NULL, position BIGINT NOT NULL,
+    body TEXT NOT NULL, PRIMARY KEY (path, scope, level, position));
 CREATE TABLE IF NOT EXISTS numbers (path TEXT PRIMARY KEY, following BIGINT NOT NULL);
 CREATE TABLE IF NOT EXISTS failures (
     path TEXT NOT NULL, position BIGINT NOT NULL, number BIGINT NOT NULL, timestamp BIGINT NOT NULL,
     kind TEXT NOT NULL, message TEXT NOT NULL, PRIMARY KEY (path, position, number));
+CREATE INDEX IF NOT EXISTS failures_position ON failures (position);
+CREATE TABLE IF NOT EXISTS dropped (
+    path TEXT PRIMARY KEY, count BIGINT NOT NULL, before BIGINT NOT NULL);
 CREATE TABLE IF NOT EXISTS lags (
     path TEXT NOT NULL, source TEXT NOT NULL, body TEXT NOT NULL, PRIMARY KEY (path, source));
 CREATE TABLE IF NOT EXISTS calls (
@@ -58,11 +73,13 @@ CREATE TABLE IF NOT EXISTS calls (
     body TEXT NOT NULL, state TEXT NOT NULL, tries BIGINT NOT NULL, due BIGINT NOT NULL,
     said TEXT NOT NULL);
 CREATE UNIQUE INDEX IF NOT EXISTS calls_origin ON calls (action, origin);
-CREATE INDEX IF NOT EXISTS calls_state ON calls (state, due);
+CREATE INDEX IF NOT EXISTS calls_due ON calls (state, tenant, due);
+CREATE INDEX IF NOT EXISTS calls_tenant ON calls (tenant, id);
 CREATE TABLE IF NOT EXISTS progress (name TEXT PRIMARY KEY, position BIGINT NOT NULL);
 CREATE TABLE IF NOT EXISTS audit (
     id BIGINT PRIMARY KEY, at BIGINT NOT NULL, tenant TEXT NOT NULL, action TEXT NOT NULL,
     target TEXT NOT NULL, outcome TEXT NOT NULL);
+CREATE INDEX IF NOT EXISTS audit_tenant ON audit (tenant, id);
 """
 
 

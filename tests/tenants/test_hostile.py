@@ -1,0 +1,131 @@
+"""What a tenant does to hold up or to confuse all others comes to nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.protocol.composition.documents import DocumentError
+from holdfast.protocol.composition.settling import Limits
+from holdfast.tenants.log import Publication
+from holdfast.tenants.quotas import STEPS, Quotas
+from tests.tenants.rig import SHARED, Platform, derived, simple
+from tests.tenants.test_http import Site, publish, put
+
+
+@pytest.fixture
+def platform(tmp_path: Path) -> Iterator[Platform]:
+    made = Platform(tmp_path / "store.db")
+    yield made
+    made.database.close()
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    made = Site(tmp_path)
+    yield made
+    made.service.database.close()
+
+
+LIST = {"channels": {"l": {"type": "number[]"}}}
+COSTLY = "a.l.filter(x, x * x > 3.0).map(x, x + 1.0).size() > 0 ? 1.0 : 0.0"
+
+
+def failures(platform: Platform, path: str) -> list[str]:
+    rows = platform.database.rows("SELECT message FROM failures WHERE path = ?", (path,))
+    return [message for (message,) in rows]
+
+
+def test_what_one_update_sets_off_has_a_limit(platform: Platform) -> None:
+    """A thousand streams that each take long: some are calculated, the rest are told."""
+    many = 400
+    platform.quotas = Quotas(fan_out=1000)
+    platform.put("ann", "o", streams={"a": {**LIST, **SHARED}})
+    costly = {f"c{n}": derived({"a": "ann/o/a"}, {"n": COSTLY}) for n in range(many)}
+    platform.put("ann", "p", streams=costly)
+    platform.put("eve", "p", streams=costly)
+    platform.put("ben", "p", streams={"b": derived({"a": "ann/o/a"}, {"n": "a.l[0]"})})
+    platform.publish("ann/o/a", 1, l=[float(n) for n in range(256)])
+    platform.settle()
+    made = {
+        tenant: sum(bool(platform.updates(f"{tenant}/p/c{n}")) for n in range(many))
+        for tenant in ("ann", "eve")
+    }
+    assert 0 < made["eve"] < made["ann"] < many
+    late = next(n for n in range(many) if not platform.updates(f"eve/p/c{n}"))
+    (message,) = failures(platform, f"eve/p/c{late}")
+    assert f"more than {Limits().work_of_others:,} steps" in message
+    # Nobody else suffers for it.
+    assert platform.values("ben/p/b", "n") == [0.0]
+
+
+def test_results_do_not_grow_without_end(platform: Platform) -> None:
+    words = {"channels": {"w": {"type": "string[]"}}}
+    copies = {f"w{n}": {"type": "string[]", "expression": "a.w"} for n in range(64)}
+    platform.put("ann", "o", streams={"a": words})
+    platform.put(
+        "ann", "p", streams={"b": {"channels": copies, "inputs": {"a": {"stream": "o/a"}}}}
+    )
+    platform.publish("ann/o/a", 1, w=["x" * 1000] * 200)
+    platform.settle()
+    assert platform.updates("ann/p/b") == []
+    (message,) = failures(platform, "ann/p/b")
+    assert "bytes, of 262,144 at most" in message
+
+
+def test_a_stream_that_takes_long_may_not_follow_others(platform: Platform) -> None:
+    platform.put("ann", "o", streams={"a": {**LIST, **SHARED}})
+    expression = " + ".join([f"({COSTLY})"] * 20)
+    with pytest.raises(DocumentError, match=r"streams\.b: may take .* of somebody else"):
+        platform.put("eve", "p", streams={"b": derived({"a": "ann/o/a"}, {"n": expression})})
+    platform.put("ann", "p", streams={"b": derived({"a": "o/a"}, {"n": expression})})
+
+
+def test_keys_without_end_are_refused_and_told(platform: Platform) -> None:
+    platform.put(
+        "ann", "o", streams={"a": simple(n="number"), "b": derived({"a": "a"}, {"n": "a.n"})}
+    )
+    platform.log.append([Publication("ann/o/a", 1, {"n": 1.0}, f"k{n}") for n in range(1010)])
+    platform.settle()
+    assert len(platform.updates("ann/o/b")) == 1000
+    assert len(failures(platform, "ann/o/a")) == 10
+    assert "may have no more" in failures(platform, "ann/o/a")[0]
+    assert platform.database.rows("SELECT count(*) FROM updates WHERE late = 1")[0][0] == 10
+
+
+def test_an_update_that_sets_off_much_counts_as_many(site: Site) -> None:
+    ann = site.add("ann", updates_per_second=0.001, burst=100)
+    put(ann, "o", a=simple(n="number"))
+    site.service.rates.learn({"ann/o/a": 30 * STEPS})
+    answers = [
+        ann.post("/v1/streams/ann/o/a/updates", json={"channels": {"n": n}}).status_code
+        for n in range(5)
+    ]
+    assert answers == [202, 202, 202, 429, 429]
+
+
+def test_an_update_is_checked_against_the_document_it_comes_after(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The stream gets other channels between the check and the log."""
+    ann = site.add("ann")
+    put(ann, "o", a=simple(n="number"))
+    stream = site.service.reading.stream
+    changes: list[dict[str, Any]] = [simple(n="string"), simple(m="number")]
+
+    def slowly(*asked: Any) -> Any:
+        found = stream(*asked)
+        if changes:
+            put(ann, "o", a=changes.pop())
+        return found
+
+    monkeypatch.setattr(site.service.reading, "stream", slowly)
+    answer = ann.post("/v1/streams/ann/o/a/updates", json={"channels": {"n": 1}})
+    assert (answer.status_code, changes) == (400, [])
+    (receipt,) = publish(ann, "ann/o/a", {"channels": {"n": "one"}})
+    assert receipt["offset"] == 0
+    site.settle()
+    assert ann.get("/v1/streams/ann/o/a/updates").json()[0]["values"] == {"n": "one"}
