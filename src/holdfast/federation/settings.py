@@ -214,6 +214,11 @@ class Work:
         NUMBER, "Its share of the cpu, until it is measured.", example="0.2", default=0.1
     )
 
+    @property
+    def stage(self) -> str:
+        """Whose replicas are kept at different participants."""
+        return self.replica.partition("/")[0]
+
 
 def _by_name(kind: type, what: str, example: str) -> Any:
     return setting(
@@ -250,6 +255,12 @@ class Participant:
     bandwidth: Setting[Resource, Resource] = _resource("What its bandwidth costs.")
     bytes_per_second: Setting[float, float] = setting(
         NUMBER, "All of its bandwidth.", example="1e8", default=125_000_000.0
+    )
+    rows_per_second: Setting[float | None, float | None] = optional(
+        NUMBER,
+        "Rows a second that take all of its cpu: loads are then counted in rows.",
+        example="20_000",
+        default="loads are the time that Spark is busy",
     )
     window: Setting[Interval, Span] = setting(
         interval("1s"),
@@ -400,9 +411,18 @@ def _check_contracts(participant: Participant) -> Iterator[Problem]:
 
 def _check_tasks(participant: Participant) -> Iterator[Problem]:
     seen: dict[str, str] = {}
+    stages: dict[str, str] = {}
     for name, work in participant.tasks.items():
-        if not isinstance(work, Work) or not is_sound(work, "replica"):
+        if not isinstance(work, Work) or not is_sound(work, "replica", "own"):
             continue
+        if work.own and work.stage in stages:
+            message = (
+                f"is of the stage {work.stage}, as [tasks.{stages[work.stage]}] is; replicas of a "
+                "stage run at different participants: let a partner own one"
+            )
+            yield Problem(f"tasks.{name}", "replica", message)
+        if work.own:
+            stages.setdefault(work.stage, name)
         if work.replica in seen:
             message = f"runs [tasks.{seen[work.replica]}] already; give each its own"
             yield Problem(f"tasks.{name}", "replica", message)

@@ -21,6 +21,7 @@ from threading import Lock, Thread
 from typing import Any
 
 from holdfast.errors import HoldfastError, InvalidArgumentError
+from holdfast.federation.measuring import Meter
 from holdfast.federation.settings import Participant
 from holdfast.federation.tasks import Tell
 from holdfast.parties.places import security_of
@@ -47,11 +48,11 @@ class _Stage:
 
     keeper: Keeper
     span: int
+    meter: Meter
     is_wanted: bool = False
     preparing: tuple[Epoch, Tell] | None = None
     load: Load | None = None
-    bytes: tuple[float, float] = (0.0, 0.0)
-    """When they were last counted, and how many."""
+    """None until it was measured since it runs here."""
 
 
 class StageTasks:
@@ -62,7 +63,6 @@ class StageTasks:
             raise InvalidArgumentError("topology: is missing; say whose stages are the tasks")
         file = participant.path(participant.topology)
         topology = Topology.read(file)
-        self._rate = participant.bytes_per_second
         self._security = security_of(topology)
         self._stages = {
             name: _make_stage(topology, file, work.replica, participant, master)
@@ -86,7 +86,9 @@ class StageTasks:
 
     def start(self, task: str, epoch: Epoch, bucket: int, tell: Tell) -> None:
         with self._lock:
-            self._stages[task].is_wanted = True
+            stage = self._stages[task]
+            stage.is_wanted = True
+            stage.preparing = None
 
     def halt(self, task: str, epoch: Epoch, tell: Tell) -> None:
         """It goes on until the other runs: a replica more does no harm, one less would."""
@@ -146,7 +148,9 @@ class StageTasks:
         if keeper.status is None or not keeper.status.get("ready"):
             return
         with self._lock:
-            stage.load = self._measure(stage, keeper.status)
+            load = stage.meter.look(keeper.status)
+            if load is not None and stage.preparing is None:
+                stage.load = load
             prepared = stage.preparing if _has_caught_up(stage, keeper.status) else None
             if prepared is not None:
                 stage.preparing = None
@@ -165,15 +169,6 @@ class StageTasks:
         except (HoldfastError, ValueError):
             return None
 
-    def _measure(self, stage: _Stage, status: Mapping[str, Any]) -> Load:
-        """Busy: how long Spark's last batch took, of a bucket's span. Bytes: those received."""
-        before, counted = stage.bytes
-        now, received = time.monotonic(), float(status.get("received_bytes", 0))
-        stage.bytes = (now, received)
-        rate = max(0.0, received - counted) / (now - before) if before else 0.0
-        busy = float(status.get("batch_seconds", 0.0)) * 1e6 / stage.span
-        return Load(busy, rate / self._rate)
-
 
 def _make_stage(
     topology: Topology, file: Path, replica: str, participant: Participant, master: str
@@ -187,7 +182,8 @@ def _make_stage(
     logs.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", "holdfast", "node", str(file), replica, "--master", master]
     keeper = Keeper(party, command, logs / f"{replica.replace('/', '-')}.log")
-    return _Stage(keeper, int(topology.bucket))
+    meter = Meter(participant.bytes_per_second, participant.rows_per_second)
+    return _Stage(keeper, int(topology.bucket), meter)
 
 
 def _has_caught_up(stage: _Stage, status: Mapping[str, Any]) -> bool:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from holdfast.protocol.contracts.books import Holding, State
 from holdfast.protocol.contracts.commands import Halt, Prepare, Start, Stop
 from holdfast.protocol.contracts.costs import marginal
+from holdfast.protocol.contracts.holdings import Holding, State
 from holdfast.protocol.contracts.messages import (
     Cancel,
     Cancelled,

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.protocol.contracts.books import Holding, Loan, LoanState
 from holdfast.protocol.contracts.choosing import is_worth_keeping_out
 from holdfast.protocol.contracts.commands import Halt, Prepare, Resume, Start, Stop
+from holdfast.protocol.contracts.holdings import Holding, Loan, LoanState
 from holdfast.protocol.contracts.loads import Units, total
 from holdfast.protocol.contracts.messages import (
     Beat,

@@ -48,11 +48,15 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Seller: I take these at this price. None of them: no. A higher price: only at that."""
+    """Seller: I take these at this price. None of them: no. A higher price: only at that.
+
+    `apart`: these I cannot take at any price, for I have another replica of their stage.
+    """
 
     number: int
     price: float
     tasks: tuple[str, ...]
+    apart: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
