@@ -280,6 +280,12 @@ class Participant:
         example='"1m"',
         default=Span(10_000_000),
     )
+    prepare: Setting[Interval, Span] = setting(
+        interval("1s"),
+        "How long a partner may take to start a stage and catch up; then it stays here.",
+        example='"5m"',
+        default=Span(120_000_000),
+    )
     margin: Setting[float, float] = setting(
         SHARE, "The share of a price by which a move must pay.", example="0.05", default=0.02
     )
@@ -336,6 +342,7 @@ class Participant:
         return Rules(
             period=int(self.period),
             patience=int(self.patience),
+            prepare=int(self.prepare),
             margin=self.margin,
             migration=self.migration,
             competitors=self.competitors,

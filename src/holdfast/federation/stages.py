@@ -53,6 +53,16 @@ class _Stage:
     preparing: tuple[Epoch, Tell] | None = None
     load: Load | None = None
     """None until it was measured since it runs here."""
+    lingers: int = 0
+    """Up to which boundary it goes on though it is not wanted any more."""
+    until: float = 0.0
+    """When it ends though it has not come so far; when it is killed, once it was asked to end."""
+    is_ending: bool = False
+
+    @property
+    def boundary(self) -> int:
+        """Up to where its stream is final, as it last said."""
+        return int((self.keeper.status or {}).get("boundary", 0))
 
 
 class StageTasks:
@@ -93,19 +103,24 @@ class StageTasks:
     def halt(self, task: str, epoch: Epoch, tell: Tell) -> None:
         """It goes on until the other runs: a replica more does no harm, one less would."""
         stage = self._stages[task]
-        boundary = int((stage.keeper.status or {}).get("boundary", 0))
-        tell(lambda manager, now: manager.halted(task, epoch, boundary // stage.span, now))
+        bucket = stage.boundary // stage.span
+        tell(lambda manager, now: manager.halted(task, epoch, bucket, now))
 
     def resume(self, task: str, epoch: Epoch) -> None:
         pass
 
     def stop(self, task: str, epoch: Epoch) -> None:
+        """It goes on until the other, which may be some buckets behind, is as far as it is now."""
         stage = self._stages.get(task)
-        if stage is not None:
-            with self._lock:
-                stage.is_wanted = False
-                stage.preparing = None
-                stage.load = None
+        if stage is None or not stage.is_wanted:
+            return
+        with self._lock:
+            runs = stage.preparing is None
+            stage.lingers = stage.boundary + BEHIND * stage.span if runs else 0
+            stage.until = time.monotonic() + PATIENCE
+            stage.is_wanted = False
+            stage.preparing = None
+            stage.load = None
 
     def fence(self, task: str, epoch: Epoch, tell: Tell) -> None:
         """Gates take each bucket once, whoever brings it: there is nothing to wait for."""
@@ -135,29 +150,46 @@ class StageTasks:
                     logger.error("%s: %s", name, error)
 
     def _look(self, name: str, stage: _Stage) -> None:
-        keeper = stage.keeper
-        if not stage.is_wanted:
-            if keeper.process is not None:
-                logger.info("%s: %s ends, for it runs elsewhere", name, keeper.party.name)
-                keeper.ask_to_end()
-                keeper.end(PATIENCE)
-            keeper.status = None
+        keeper, now = stage.keeper, time.monotonic()
+        if stage.is_ending:
+            self._await_end(stage, now)
             return
-        keeper.look(time.monotonic())
+        if not stage.is_wanted and (
+            keeper.process is None or stage.boundary >= stage.lingers or now > stage.until
+        ):
+            self._end(name, stage, now)
+            return
+        keeper.look(now)
         keeper.status = self._ask(keeper)
-        if keeper.status is None or not keeper.status.get("ready"):
-            return
+        if stage.is_wanted and keeper.status is not None and keeper.status.get("ready"):
+            self._note(name, stage, keeper.status)
+
+    def _note(self, name: str, stage: _Stage, status: Mapping[str, Any]) -> None:
         with self._lock:
-            load = stage.meter.look(keeper.status)
-            if load is not None and stage.preparing is None:
+            load = stage.meter.look(status)
+            if load is not None and stage.preparing is None and stage.is_wanted:
                 stage.load = load
-            prepared = stage.preparing if _has_caught_up(stage, keeper.status) else None
+            prepared = stage.preparing if _has_caught_up(stage, status) else None
             if prepared is not None:
                 stage.preparing = None
         if prepared is not None:
             epoch, tell = prepared
-            logger.info("%s: %s has caught up", name, keeper.party.name)
+            logger.info("%s: %s has caught up", name, stage.keeper.party.name)
             tell(lambda manager, now: manager.prepared(name, epoch, now))
+
+    def _end(self, name: str, stage: _Stage, now: float) -> None:
+        if stage.keeper.process is not None:
+            logger.info("%s: %s ends, for it runs elsewhere", name, stage.keeper.party.name)
+            stage.keeper.ask_to_end()
+            stage.is_ending, stage.until = True, now + PATIENCE
+        stage.keeper.status = None
+
+    def _await_end(self, stage: _Stage, now: float) -> None:
+        """Others are looked at while it ends."""
+        process = stage.keeper.process
+        if process is None or process.poll() is not None or now > stage.until:
+            stage.keeper.end(0)
+            stage.is_ending = False
 
     def _ask(self, keeper: Keeper) -> Mapping[str, Any] | None:
         if keeper.process is None or keeper.party.address is None:
