@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from threading import Event, Thread
@@ -61,6 +62,8 @@ class Federated:
     follows: Mapping[str, str] = field(default_factory=dict)
     duration: str = "15s"
     bucket: str = "2s"
+    max_delay: str = "60s"
+    """Of gates: what a starved machine does to them is not what is looked for."""
     patience: str = "60s"
     full: int = 100
     """Rows a second that take all of a participant's cpu."""
@@ -117,7 +120,7 @@ class Federated:
                 f"[stages.{stage}]",
                 f'inputs = ["{self.follows.get(stage, f"{stage}-in")}"]',
                 f"replicas = {json.dumps(replicas)}",
-                'max_delay = "8s"',
+                f'max_delay = "{self.max_delay}"',
                 "shards = 1",
                 f"steps = [{doubled if stage in self.follows else WINDOW}]",
             ]
@@ -220,8 +223,11 @@ class Federated:
     def ledger(self, name: str) -> Ledger:
         return read_ledger(self.folder / name / LEDGER)
 
-    def log(self, name: str) -> str:
-        return (self.folder / f"{name}.log").read_text(errors="replace")
+    def told_at(self, name: str, words: str) -> list[datetime]:
+        """When a participant has said such a thing."""
+        lines = (self.folder / f"{name}.log").read_text(errors="replace").splitlines()
+        moments = [line.partition(" INFO ")[0] for line in lines if words in line]
+        return [datetime.strptime(each, "%Y-%m-%d %H:%M:%S,%f") for each in moments]
 
     # Streams and client
 

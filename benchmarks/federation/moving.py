@@ -1,4 +1,4 @@
-"""A stage on Spark that moves to a partner and back because of its load, beside one that is restarted
+"""A stage on Spark that moves to a partner and back with its load, beside one that is restarted
 elsewhere by hand from its checkpoint.
 
 Both participants share this machine: a move relieves whom it is taken from, not the machine.

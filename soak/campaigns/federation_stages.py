@@ -30,7 +30,9 @@ def run(seed: int) -> str:
     random = Random(seed)
     with (
         tempfile.TemporaryDirectory(prefix="holdfast-federation-") as name,
-        Federated(Path(name), UTILITIES, follows={"w1": "n1"}, patience="20s") as grid,
+        Federated(
+            Path(name), UTILITIES, follows={"w1": "n1"}, patience="20s", max_delay="15s"
+        ) as grid,
     ):
         grid.rates = {"n1": LOW, "n2": LOW, "s1": HIGH}
         grid.agree(("north", "south"), ("north", "west"), ("south", "west"))

@@ -55,5 +55,12 @@ def test_an_overload_goes_to_a_partner_that_comes_in_and_comes_back(tmp_path: Pa
         wait_for("equal ledgers", lambda: not reconcile(*map(grid.ledger, both)), 30)
         assert len(grid.ledger("east")) >= 1
         assert not any(grid.status(name)["failed"] for name in both)
+        for giver, left, taker, came in (
+            ("north", "n1/1", "east", "n1/4"),
+            ("east", "n1/4", "north", "n1/1"),
+        ):
+            (ready,) = grid.told_at(taker, f"{came} has caught up")
+            (ended,) = grid.told_at(giver, f"{left} ends")
+            assert ready < ended, f"nobody ran n1 from {ended} to {ready}"
         grid.check()
         grid.check_undisturbed("n1")
