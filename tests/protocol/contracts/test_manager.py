@@ -392,3 +392,28 @@ def test_the_books_are_the_same_from_one_record_as_from_all() -> None:
     assert len(rig.managers["a"].books.ledger) == 6
     rig.crash("a")
     assert len(rig.runs("a")) == 4
+
+
+def test_a_lender_learns_what_its_task_takes_and_pays_no_more_than_was_agreed() -> None:
+    rig = Rig([AB], a=ones("t", 7), b=[])
+    rig.settle()
+    (first, *_) = rig.runs("b")
+    for load in (9.0, 0.25):
+        rig.obey("b", rig.managers["b"].measure({first: Load(load)}))
+        rig.settle(2 * SECOND)
+        (loan,) = [each for each in rig.managers["a"].books.loans if each.id.task == first]
+        key = rig.managers["a"].books.lent[loan.id]
+        assert rig.managers["a"].books.holdings[key].task.load == Load(load)
+    rig.obey("b", rig.managers["b"].measure({first: Load(1.25)}))
+    rig.settle(70 * SECOND)
+    paid = [each.units for each in rig.managers["a"].books.ledger if each.loan.task == first]
+    assert max(paid) == 1.0
+
+
+def test_a_task_comes_home_when_it_has_become_small_where_it_is() -> None:
+    rig = Rig([AB], a=[Task("t", Load(3.0)), Task("u", Load(3.0))], b=[])
+    rig.settle(SECOND)
+    (away,) = rig.runs("b")
+    rig.obey("b", rig.managers["b"].measure({away: Load(0.1)}))
+    rig.settle(62 * SECOND)
+    assert rig.runs("a") == ["t", "u"]

@@ -235,9 +235,9 @@ class Manager:
             case Cancelled(loan):
                 self._lender.cancelled(sender, loan)
             case Beat():
-                self._office.say(sender, Alive())
-            case Alive():
-                pass
+                self._office.say(sender, Alive(self._borrower.loads_of(sender)))
+            case Alive(loads):
+                self._lender.measured(sender, loads)
             case Ready() | Refuse() | Taken() | Renewed() | GiveBack() | HandBack():
                 self._hear_borrower(sender, message, now)
             case _:

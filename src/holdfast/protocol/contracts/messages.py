@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from holdfast.protocol.contracts.loads import Load
 from holdfast.protocol.contracts.tasks import Epoch, LoanId, Task
 
 __all__ = [
@@ -194,7 +195,9 @@ class Beat:
 
 @dataclass(frozen=True, slots=True)
 class Alive:
-    """Seller: I am."""
+    """Seller: I am, and this is what your tasks take here: only who runs one can measure it."""
+
+    loads: tuple[tuple[LoanId, Load], ...] = ()
 
 
 Message = (
