@@ -34,9 +34,14 @@ from holdfast.tuples import Kind
 from holdfast.wire.client import act, fetch
 from holdfast.wire.proxy import Proxy
 
-__all__ = ["Deployment", "Row", "wait_for"]
+__all__ = ["Deployment", "Row", "difference", "final_rows", "rows_of", "wait_for", "windows_of"]
 
 SCHEMA = pa.schema([("sensor", pa.string()), ("value", pa.int64())])
+WINDOW = (
+    '{ window = { keys = ["sensor"], size = "4s", slide = "2s", '
+    'aggregates = ["count() AS n", "sum(value) AS total"] } }'
+)
+SIZE, SLIDE = 4_000_000, 2_000_000
 CLIENT = "client"
 MOST_ENDS = 2
 """So often a replica may end by itself."""
@@ -82,8 +87,6 @@ class Deployment:
         self.liars = dict(liars or {})
         self._masters = masters or {}
         self.sources_names = tuple(sources)
-        self.size_us = 4_000_000
-        self.slide_us = 2_000_000
         stages = [f"clean{at}" if at else "clean" for at in range(chain)]
         if window:
             stages.append("sums")
@@ -140,10 +143,7 @@ class Deployment:
                 "shards = 1",
             ]
             if stage == "sums":
-                lines.append(
-                    'steps = [{ window = { keys = ["sensor"], size = "4s", slide = "2s", '
-                    'aggregates = ["count() AS n", "sum(value) AS total"] } }]'
-                )
+                lines.append(f"steps = [{WINDOW}]")
             else:
                 lines.append(
                     'steps = [{ where = "value % 5 <> 0" }, '
@@ -346,7 +346,7 @@ class Deployment:
 
     def client_rows(self) -> list[Row]:
         """The final rows that the client has, in order."""
-        return _final(list(self.told))
+        return final_rows(list(self.told))
 
     def folds_to_final(self) -> bool:
         """Whether applying every UNDO leaves the final rows, and then perhaps some tentative."""
@@ -357,9 +357,9 @@ class Deployment:
                 while rows and rows[-1][0] is Kind.TENTATIVE:
                     rows.pop()
             elif each.rows is not None:
-                rows.append((each.kind, _rows(each.rows)))
+                rows.append((each.kind, rows_of(each.rows)))
         folded = [row for _, some in rows for row in some]
-        final = _final(told)
+        final = final_rows(told)
         return folded[: len(final)] == final
 
     def replica_rows(self, name: str) -> tuple[int, int, list[Row]]:
@@ -370,7 +370,7 @@ class Deployment:
         address = self.parties[name].address
         assert address is not None
         parts = [
-            _rows(fetch(address, None, LogTicket(stream, start, end).write()))
+            rows_of(fetch(address, None, LogTicket(stream, start, end).write()))
             for stream in said.get("seats") or [name.partition("/")[0]]
         ]
         # A bucket is of one seat.
@@ -395,7 +395,7 @@ class Deployment:
             for which, logged in enumerate(self._logged.values())
             for told in list(logged)
             if told.rows is not None
-            for time, sensor, value in _rows(told.rows)
+            for time, sensor, value in rows_of(told.rows)
             if time < end
         ]
         rows.sort(key=lambda row: (row[0], row[1]))
@@ -405,38 +405,24 @@ class Deployment:
         """What a stage should have published before the boundary `end`, by the sources' logs."""
         rows = self.source_rows(end)
         for name in self.stages:
-            rows = self._windows(rows, end) if name == "sums" else _cleaned(rows)
+            rows = windows_of(rows, end) if name == "sums" else _cleaned(rows)
             if name == stage:
                 break
         return [row for row in rows if row[0] < end]
-
-    def _windows(self, rows: Sequence[Row], end: int) -> list[Row]:
-        sums: dict[tuple[int, str], list[int]] = defaultdict(lambda: [0, 0])
-        for moment, sensor, value in rows:
-            first = moment // self.slide_us * self.slide_us + self.slide_us
-            for until in range(first, moment + self.size_us + 1, self.slide_us):
-                if until - self.size_us <= moment:
-                    sums[until, sensor][0] += 1
-                    sums[until, sensor][1] += value
-        return [
-            (until - 1, sensor, until - self.size_us, until, n, total)
-            for (until, sensor), (n, total) in sorted(sums.items())
-            if until <= end
-        ]
 
     def check(self, *, all_replicas: bool = True) -> None:
         """The client's and every replica's final rows are those of a run without any failure."""
         end = self.boundary
         right = self.right_rows(self.last, end)
         rows = [row for row in self.client_rows() if row[0] < end]
-        assert rows == right, _difference("the client", rows, right)
+        assert rows == right, difference("the client", rows, right)
         for name in self.replicas if all_replicas else []:
             if name in self.processes:
                 start, end, rows = self.replica_rows(name)
                 right = self.right_rows(name.partition("/")[0], end)
                 is_its = self._share_of(name)
                 kept = [row for row in right if row[0] >= start and is_its(row[0])]
-                assert rows == kept, _difference(name, rows, kept)
+                assert rows == kept, difference(name, rows, kept)
 
     def _share_of(self, name: str) -> Callable[[int], bool]:
         """Whether rows of a time are the replica's: all, or those of the seats it sits in."""
@@ -455,12 +441,28 @@ def _is_in_batch(checkpoint: Path) -> bool:
     return newest("offsets") > newest("commits")
 
 
-def _final(told: Sequence[tuple[float, Told]]) -> list[Row]:
+def final_rows(told: Sequence[tuple[float, Told]]) -> list[Row]:
     return [
         row
         for _, each in told
         if each.kind is Kind.INSERT and each.rows is not None
-        for row in _rows(each.rows)
+        for row in rows_of(each.rows)
+    ]
+
+
+def windows_of(rows: Sequence[Row], end: int) -> list[Row]:
+    """The windows of 4 s, every 2 s, that have ended by then: count and sum for each sensor."""
+    sums: dict[tuple[int, str], list[int]] = defaultdict(lambda: [0, 0])
+    for moment, sensor, value in rows:
+        first = moment // SLIDE * SLIDE + SLIDE
+        for until in range(first, moment + SIZE + 1, SLIDE):
+            if until - SIZE <= moment:
+                sums[until, sensor][0] += 1
+                sums[until, sensor][1] += value
+    return [
+        (until - 1, sensor, until - SIZE, until, n, total)
+        for (until, sensor), (n, total) in sorted(sums.items())
+        if until <= end
     ]
 
 
@@ -468,7 +470,7 @@ def _cleaned(rows: Sequence[Row]) -> list[Row]:
     return [(time, sensor, value * 2) for time, sensor, value in rows if value % 5 != 0]
 
 
-def _rows(table: pa.Table) -> list[Row]:
+def rows_of(table: pa.Table) -> list[Row]:
     """Plain values, times as microseconds, windows as their two ends."""
     columns: list[Any] = []
     for column in table.columns:
@@ -482,7 +484,7 @@ def _rows(table: pa.Table) -> list[Row]:
     return list(zip(*columns, strict=True))
 
 
-def _difference(who: str, rows: Sequence[Row], right: Sequence[Row]) -> str:
+def difference(who: str, rows: Sequence[Row], right: Sequence[Row]) -> str:
     for at, (one, other) in enumerate(zip(rows, right, strict=False)):
         if one != other:
             return f"{who}: row {at} is {one}, right is {other}"

@@ -79,6 +79,10 @@ class Family:
             with suppress(ProcessLookupError):
                 os.kill(member.pid, number)
 
+    def terminate(self) -> None:
+        """Ask the leader to end."""
+        self._leader.terminate()
+
     def kill(self) -> None:
         """Kill all and wait until they are gone."""
         wait_until(self._is_killed, 30, lambda: f"the end of {self.members()}")

@@ -24,6 +24,11 @@ class Scale:
     percents: tuple[int, ...] = (50, 75, 125, 150)
     """Loads that vary, in per cent of capacity."""
     sizes: tuple[int, ...] = (1_000, 10_000, 100_000)
+    graphs: int = 200
+    """Contract graphs of which it is counted how many leave hardly a task without a place."""
+    varying_seeds: int = 3
+    moves: int = 3
+    """Of a stage on Spark; 0: none."""
 
 
 FULL: Final = Scale()
@@ -37,6 +42,9 @@ SMOKE: Final = Scale(
     phases=((5, 1),),
     percents=(50,),
     sizes=(100, 200),
+    graphs=5,
+    varying_seeds=1,
+    moves=0,
 )
 
 

@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from harness.deployment import SCHEMA, Deployment, wait_for
+from harness.deployment import SCHEMA, SIZE, Deployment, wait_for
 from harness.votes import PATIENCE, deploy
 from holdfast.tuples import Kind
 
@@ -79,7 +79,7 @@ def _bring_backlog(deployment: Deployment, rows: int) -> tuple[float, float]:
     """Rows a second, and which share of them is in the windows that came out."""
     (source,) = deployment.sources.values()
     deployment.silent.add("a")
-    _go_on(deployment, 2 * deployment.size_us / 1e6)
+    _go_on(deployment, 2 * SIZE / 1e6)
     since = len(deployment.told)
     begun = time.time()
     for start, end in pairwise([*range(0, rows, AT_ONCE), rows]):
@@ -89,7 +89,7 @@ def _bring_backlog(deployment: Deployment, rows: int) -> tuple[float, float]:
     last = int(time.time() * 1e6)
     wait_for("the backlog", lambda: deployment.boundary > last, PATIENCE, 0.02)
     took = time.time() - begun
-    _go_on(deployment, 2 * deployment.size_us / 1e6)
+    _go_on(deployment, 2 * SIZE / 1e6)
     tables = [told.rows for _, told in deployment.told[since:] if told.rows is not None]
     counted = sum(sum(table["n"].to_pylist()) for table in tables)
     return rows / took, counted / (WINDOWS * KEPT * rows)

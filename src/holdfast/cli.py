@@ -186,12 +186,11 @@ def participant(
     from threading import Event
 
     from holdfast.federation.process import run_participant
-    from holdfast.federation.settings import Participant
 
     ending = Event()
     for each in (signal.SIGINT, signal.SIGTERM):
         signal.signal(each, lambda *_: ending.set())
-    run_participant(Participant.read(file), master=master, ending=ending)
+    run_participant(file, master=master, ending=ending)
 
 
 @app.command()

@@ -21,4 +21,4 @@ def test_the_part_writes_tables_and_claims(tmp_path: Path, monkeypatch: pytest.M
     left = {row[0]: row[2] for row in ways["rows"] if row[1] == 50}
     assert left["central optimum"] == left["global auction"] == 0
     assert left["no contracts"] > left["5 contracts, uniform fixed"]
-    assert len(written["claims"]) == 12
+    assert len(written["claims"]) == 13

@@ -58,16 +58,25 @@ class Federation:
         self, folder: Path, tasks: Mapping[str, int], prices: Mapping[tuple[str, str], str]
     ) -> None:
         self.folder = folder
+        self.counts = dict(tasks)
         self.ports = {name: free_port() for name in tasks}
         self.signers = {name: Signer.make() for name in tasks}
         self.tasks: dict[str, SimpleTasks] = {}
-        for name, count in tasks.items():
+        for name in tasks:
             key = folder / f"{name}.key"
             key.write_text(self.signers[name].secret.hex())
             key.chmod(0o600)
-            (folder / f"{name}.toml").write_text(self._write(name, count, prices))
+        self.write(prices)
 
-    def _write(self, name: str, count: int, prices: Mapping[tuple[str, str], str]) -> str:
+    def write(self, prices: Mapping[tuple[str, str], str]) -> None:
+        """Everybody's file, with these contracts; partners are those with whom there is one."""
+        for name in self.counts:
+            self.file(name).write_text(self._write(name, prices))
+
+    def read(self, name: str) -> Participant:
+        return Participant.read(self.file(name))
+
+    def _write(self, name: str, prices: Mapping[tuple[str, str], str]) -> str:
         lines = [
             f'address = "127.0.0.1:{self.ports[name]}"',
             f'key = "{name}.key"',
@@ -80,7 +89,7 @@ class Federation:
             '[cpu]\ncurve = "power"\nscale = 10.0',
         ]
         for other in self.ports:
-            if other != name:
+            if other != name and any({name, other} == {*pair} for pair in prices):
                 public = self.signers[other].public.hex()
                 lines += [
                     f"[partners.{other}]",
@@ -92,8 +101,13 @@ class Federation:
                 lines += [f"[buys.{seller}]", price]
             if seller == name:
                 lines += [f"[sells.{buyer}]", price]
-        for at in range(count):
-            lines += [f"[tasks.{name}{at}]", f'replica = "s{at}/1"', "own = true", "load = 0.1"]
+        for at in range(self.counts[name]):
+            lines += [
+                f"[tasks.{name}{at}]",
+                f'replica = "{name}{at}/1"',
+                "own = true",
+                "load = 0.1",
+            ]
         return "\n".join(lines) + "\n"
 
     def file(self, name: str) -> Path:
@@ -101,4 +115,4 @@ class Federation:
 
     def start(self, name: str) -> LoadManager:
         tasks = self.tasks[name] = SimpleTasks()
-        return LoadManager(Participant.read(self.file(name)), tasks)
+        return LoadManager(self.read(name), tasks)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from harness.deployment import wait_for
 from holdfast.errors import InvalidArgumentError
+from holdfast.federation import participant
 from holdfast.federation.accounts import LEDGER, read_ledger
 from holdfast.federation.envelopes import Letter, seal
-from holdfast.federation.participant import read_signer
+from holdfast.federation.participant import STATUS, read_signer
 from holdfast.protocol.contracts import Load, reconcile
 from holdfast.protocol.contracts.messages import Beat
 from holdfast.wire import WireError, act
@@ -109,3 +113,75 @@ def test_a_key_is_for_its_owner_alone(tmp_path: Path) -> None:
     path.write_text("nonsense")
     with pytest.raises(InvalidArgumentError, match="is no key"):
         read_signer(path)
+
+
+def test_tasks_come_back_after_the_duration_when_they_are_cheaper_at_home(tmp_path: Path) -> None:
+    prices = {pair: f'{price}\nduration = "2s"' for pair, price in PRICES.items()}
+    federation = Federation(tmp_path, {"north": 6, "south": 0}, prices)
+    with federation.start("north") as north, federation.start("south") as south:
+        wait_for("load to move", lambda: runs(federation) == {"north": 3, "south": 3}, 20)
+        for tasks in federation.tasks.values():
+            tasks.measured = dict.fromkeys(list(tasks.running), Load(0.01))
+        wait_for("all at home", lambda: runs(federation) == {"north": 6, "south": 0}, 30)
+        ledgers = [federation.folder / name / LEDGER for name in ("north", "south")]
+        wait_for("equal ledgers", lambda: reconcile(*map(read_ledger, ledgers)) == [], 10)
+        wait_for("south to know", lambda: south.status()["runs"] == [], 10)
+        assert north.status()["lent"] == {}
+        assert all(len(epoch) == 1 for epoch in federation.tasks["north"].running.values())
+
+
+def test_a_partner_comes_in_while_others_run(federation: Federation) -> None:
+    """Until then there is nobody to hand anything to."""
+    federation.write({})
+    with federation.start("north") as north:
+        wait_for("its own tasks", lambda: len(federation.tasks["north"].running) == 6, 10)
+        federation.write(PRICES)
+        with federation.start("south"):
+            north.renegotiate(federation.read("north"))
+            wait_for("load to move", lambda: runs(federation) == {"north": 3, "south": 3}, 20)
+            federation.write({})
+            north.renegotiate(federation.read("north"))
+            north.tell(lambda manager, now: [])
+            wait_for("the refusal", lambda: "south" in north.participant.partners, 5)
+        text = federation.file("north").read_text().replace("scale = 10.0", "scale = 11.0")
+        federation.file("north").write_text(text)
+        with pytest.raises(InvalidArgumentError, match="cpu has changed; end the participant"):
+            north.renegotiate(federation.read("north"))
+
+
+def test_a_journal_does_not_grow_for_ever(
+    federation: Federation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(participant, "MOST_RECORDS", 20)
+    with federation.start("south"):
+        with federation.start("north"):
+            wait_for("load to move", lambda: runs(federation) == {"north": 3, "south": 3}, 20)
+            tasks = federation.tasks["north"]
+            journal = federation.folder / "north" / "contracts" / "journal"
+            sizes: list[int] = []
+
+            def has_shrunk() -> bool:
+                load = Load(0.1 + len(sizes) % 7 / 1000)
+                tasks.measured = dict.fromkeys(list(tasks.running), load)
+                sizes.append(journal.stat().st_size)
+                return any(later < earlier for earlier, later in pairwise(sizes))
+
+            wait_for("the journal to be written anew", has_shrunk, 60)
+        with federation.start("north") as north:
+            wait_for("its own tasks", lambda: len(federation.tasks["north"].running) == 3, 10)
+            assert len(north.status()["lent"]) == 3
+            wait_for("equal ledgers", lambda: agree(federation), 10)
+
+
+def test_how_it_is_is_written_for_its_operator(federation: Federation) -> None:
+    with federation.start("north") as north:
+        file = federation.folder / "north" / STATUS
+        wait_for("its tasks", lambda: file.exists() and len(read_status(file)["runs"]) == 6, 10)
+        found = read_status(file)
+        assert (found["load"]["cpu"], found["overloaded"], found["failure"]) == (0.6, False, None)
+        assert found.keys() == north.status().keys()
+
+
+def read_status(file: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(file.read_bytes())
+    return found

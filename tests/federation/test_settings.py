@@ -84,3 +84,10 @@ def test_what_is_wrong_is_told_with_its_place(
 def test_a_replica_runs_one_task(tmp_path: Path) -> None:
     with pytest.raises(TopologyError, match=r"runs \[tasks.clean\] already"):
         read(tmp_path, GOOD + '[tasks.other]\nreplica = "clean/1"\n')
+
+
+def test_replicas_of_a_stage_are_not_owned_by_one(tmp_path: Path) -> None:
+    other = '[tasks.other]\nreplica = "clean/2"\n'
+    assert read(tmp_path, GOOD + other).tasks["other"].stage == "clean"
+    with pytest.raises(TopologyError, match="run at different participants"):
+        read(tmp_path, GOOD + other + "own = true\n")

@@ -1,4 +1,7 @@
-"""A stage of a running topology that moves between two participants, with real Spark."""
+"""Four participants, stages on real Spark: one goes to a partner that comes in, and comes back.
+
+`make soak PART=federation-stages` has more stages, moves and failures.
+"""
 
 from __future__ import annotations
 
@@ -6,83 +9,58 @@ from pathlib import Path
 
 import pytest
 
-from harness.deployment import Deployment, wait_for
-from harness.ports import free_port
-from harness.processes import spark_environment
-from holdfast.federation.participant import LoadManager
-from holdfast.federation.settings import Participant
-from holdfast.federation.stages import StageTasks
-from holdfast.tuples import Kind
-from holdfast.verify.signing import Signer
+from harness.deployment import wait_for
+from harness.federation import Federated, Utility
+from holdfast.protocol.contracts import reconcile
 
-NAMES = ("north", "south")
+LOW, HIGH = 40, 120
+"""Rows a second, where 100 take all of a participant's cpu."""
 
-
-class Federated(Deployment):
-    """Its replicas are started and ended by load managers."""
-
-    def start_replica(self, name: str, *, empty: bool = False) -> None:
-        pass
+UTILITIES = {
+    "north": Utility(owns=["n1"]),
+    "south": Utility(hosts=["n1"], scale=10.0),
+    "west": Utility(owns=["w1"], hosts=["n1"], scale=10.0),
+    "east": Utility(hosts=["n1"], scale=0.2),
+}
+"""To south and west anything is dear; east is large, and not there at first."""
 
 
-def _write(folder: Path, file: Path) -> None:
-    """The same stage at both; to north it is dear, to south cheap. Moves last for 20 s."""
-    signers = {name: Signer.make() for name in NAMES}
-    ports = {name: free_port() for name in NAMES}
-    for number, name in enumerate(NAMES, 1):
-        other = NAMES[2 - number]
-        (folder / f"{name}.key").write_text(signers[name].secret.hex())
-        (folder / f"{name}.key").chmod(0o600)
-        side = "buys" if name == "north" else "sells"
-        (folder / f"{name}.toml").write_text(
-            f"""
-            address = "127.0.0.1:{ports[name]}"
-            key = "{name}.key"
-            folder = "{name}"
-            topology = "{file.name}"
-            period = "1s"
-            window = "1s"
-            patience = "20s"
-            [cpu]
-            curve = "power"
-            scale = {1000 if name == "north" else 0.001}
-            [partners.{other}]
-            address = "127.0.0.1:{ports[other]}"
-            public = "{signers[other].public.hex()}"
-            [{side}.{other}]
-            price = 1.0
-            [tasks.clean]
-            replica = "clean/{number}"
-            own = {"true" if name == "north" else "false"}
-            """
-        )
+@pytest.mark.timeout(900)
+def test_an_overload_goes_to_a_partner_that_comes_in_and_comes_back(tmp_path: Path) -> None:
+    """No row is lost, doubled or tentative, though west reads what moves: all is to the byte as if
+    nothing had been moved."""
+    with Federated(tmp_path, UTILITIES, follows={"w1": "n1"}) as grid:
+        grid.rates = {"n1": LOW}
+        grid.agree(("north", "south"), ("north", "west"))
+        grid.start("north", "south", "west")
+        wait_for("rows of all stages", grid.has_rows, 300, 0.5)
+        assert grid.runs("n1") == ["north"]
 
+        grid.rates = {"n1": HIGH}
+        wait_for("overload", lambda: grid.status("north")["overloaded"], 120, 0.5)
+        wait_for("refusals", lambda: grid.status("north")["counts"].get("received", 0) >= 2, 60)
+        assert grid.status("north")["lent"] == {}
+        grid.agree(("north", "east"))
+        grid.start("east")
+        wait_for("the stage to move", lambda: grid.runs("n1") == ["east"], 300, 0.5)
+        wait_for("relief", lambda: not grid.status("north")["overloaded"], 60, 0.5)
+        assert grid.status("north")["lent"] == {"n1": "east"}
 
-def _start(folder: Path, name: str) -> LoadManager:
-    participant = Participant.read(folder / f"{name}.toml")
-    return LoadManager(participant, StageTasks(participant, master="local[1]"))
-
-
-@pytest.mark.timeout(600)
-def test_a_stage_moves_without_a_row_lost_doubled_or_tentative(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name, value in spark_environment(tmp_path).items():
-        monkeypatch.setenv(name, value)
-    with Federated(tmp_path, window=False, sources=("a",)) as deployment:
-        _write(tmp_path, deployment.file)
-        with _start(tmp_path, "north") as north:
-            wait_for("final rows from north", lambda: deployment.boundary > 10**15, 150)
-            with _start(tmp_path, "south") as south:
-                wait_for("the move", lambda: south.status()["runs"] == ["clean"], 150)
-                wait_for("north to end it", lambda: deployment.status("clean/1") is None, 60)
-                moved = deployment.boundary
-                wait_for(
-                    "final rows from south",
-                    lambda: deployment.boundary > moved + 10_000_000,
-                    90,
-                )
-                assert north.failure is None
-                assert north.status()["lent"] == {"clean": "south"}
-                assert Kind.TENTATIVE not in deployment.kinds()
-                deployment.check(all_replicas=False)
+        grid.rates = {"n1": LOW}
+        wait_for("it to come back", lambda: grid.runs("n1") == ["north"], 300, 0.5)
+        wait_for("east to end it", lambda: not grid.is_answering("n1/4"), 120, 0.5)
+        back = grid.boundary("n1")
+        wait_for("rows", lambda: grid.boundary("w1") > back + 8_000_000, 120, 0.5)
+        both = ("north", "east")
+        wait_for("equal ledgers", lambda: not reconcile(*map(grid.ledger, both)), 30)
+        assert len(grid.ledger("east")) >= 1
+        assert not any(grid.status(name)["failed"] for name in both)
+        for giver, left, taker, came in (
+            ("north", "n1/1", "east", "n1/4"),
+            ("east", "n1/4", "north", "n1/1"),
+        ):
+            (ready,) = grid.told_at(taker, f"{came} has caught up")
+            (ended,) = grid.told_at(giver, f"{left} ends")
+            assert ready < ended, f"nobody ran n1 from {ended} to {ready}"
+        grid.check()
+        grid.check_undisturbed("n1")

@@ -116,10 +116,20 @@ def test_what_is_told_of_spark() -> None:
     progress = {
         "durationMs": {"triggerExecution": 412},
         "stateOperators": [{"numRowsTotal": 7}, {"numRowsTotal": 5}],
+        "busySeconds": 3.25,
+        "inputRows": 70,
     }
     assert spark_status(progress, "http://127.0.0.1:4040") == {
         "batch_seconds": 0.412,
+        "busy_seconds": 3.25,
+        "input_rows": 70,
         "state_rows": 12,
         "spark_ui": "http://127.0.0.1:4040",
     }
-    assert spark_status(None, None) == {"batch_seconds": 0, "state_rows": 0, "spark_ui": None}
+    assert spark_status(None, None) == {
+        "batch_seconds": 0,
+        "busy_seconds": 0,
+        "input_rows": 0,
+        "state_rows": 0,
+        "spark_ui": None,
+    }

@@ -7,7 +7,16 @@ import pytest
 from harness.parts import load_part, part_names
 from soak import campaigns
 
-LIVE = {"edge", "nodes", "shared-stages", "spark-windows", "tenants", "verified", "votes"}
+LIVE = {
+    "edge",
+    "federation-stages",
+    "nodes",
+    "shared-stages",
+    "spark-windows",
+    "tenants",
+    "verified",
+    "votes",
+}
 """Those with many processes at once: see tests/live and tests/parties for what is short."""
 
 

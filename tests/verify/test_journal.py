@@ -73,3 +73,26 @@ def test_a_folder_that_cannot_be_used(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreUnavailableError, match="file"):
         Journal(tmp_path / "file", Entry)
+
+
+def test_others_stand_for_what_was_written(tmp_path: Path) -> None:
+    write(tmp_path)
+    (tmp_path / NAME).with_suffix(".new").write_bytes(b"left by a crash")
+    with Journal(tmp_path, Entry) as journal:
+        journal.rewrite([Entry(10.0, None)])
+        journal.append([Entry(11.0, None)])
+        with pytest.raises(StoreUnavailableError, match="another process has it"):
+            Journal(tmp_path, Entry)
+    with Journal(tmp_path, Entry) as journal:
+        assert journal.found == (Entry(10.0, None), Entry(11.0, None))
+
+
+def test_what_cannot_be_written_anew_stays(tmp_path: Path) -> None:
+    write(tmp_path)
+    with Journal(tmp_path, Entry) as journal:
+        (tmp_path / NAME).with_suffix(".new").mkdir()
+        with pytest.raises(StoreUnavailableError, match="make room"):
+            journal.rewrite([])
+        journal.append([Entry(11.0, None)])
+    with Journal(tmp_path, Entry) as journal:
+        assert journal.found == (*ENTRIES, Entry(9.5, None), Entry(11.0, None))

@@ -7,10 +7,12 @@ where it was.
 
 from __future__ import annotations
 
+import json
 import logging
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import fields
 from pathlib import Path
 from queue import Empty, Full, Queue
 from threading import Event as Flag
@@ -25,6 +27,7 @@ from holdfast.federation.envelopes import MAX_ENVELOPE, Letter, open_letter, sea
 from holdfast.federation.records import open_journal, pack, unpack
 from holdfast.federation.settings import Participant
 from holdfast.federation.tasks import Event, Tasks
+from holdfast.parties.whole_files import write_whole
 from holdfast.protocol.contracts import (
     Command,
     Fence,
@@ -42,18 +45,27 @@ from holdfast.protocol.contracts import (
     Start,
     Stop,
     Task,
+    total,
 )
+from holdfast.protocol.contracts.messages import Answer
 from holdfast.protocol.messages import Message as LinkMessage
 from holdfast.verify.signing import KEY_SIZE, Signer
 from holdfast.wire import LogClient, LogServer, Outbox, Security, WireError
 
-__all__ = ["LoadManager", "read_signer"]
+__all__ = ["STATUS", "LoadManager", "read_signer"]
+
+STATUS = "status.json"
+"""In the folder of a participant: how it is, for whoever runs it and for nobody else."""
 
 MEASURE = 1.0
 """Seconds between two looks at what tasks take."""
 TIMEOUT = 5.0
 WAITING = 1_000
 """Messages to a partner that wait; what is more is lost, and said again if it matters."""
+NEGOTIABLE = frozenset({"partners", "buys", "sells"})
+"""What may change while it runs."""
+MOST_RECORDS = 1_000
+"""In a journal, beyond what the ledger makes necessary; then one stands for all of them."""
 
 logger = logging.getLogger("holdfast")
 
@@ -100,6 +112,7 @@ class LoadManager:
         self._has_news = True
         self._folder = participant.path(participant.folder)
         self._journal = open_journal(self._folder / "contracts")
+        self._written = len(self._journal.found)
         try:
             self._manager = self._make_manager()
             self._server = LogServer(
@@ -108,16 +121,20 @@ class LoadManager:
         except BaseException:
             self._journal.close()
             raise
-        self._posts = {name: Queue[bytes](WAITING) for name in participant.partners}
-        self._threads = [
-            Thread(target=self._run, name=f"holdfast {participant.name}", daemon=True),
-            *(
-                Thread(target=self._carry, args=(name,), name=f"holdfast to {name}", daemon=True)
-                for name in participant.partners
-            ),
-        ]
-        for thread in self._threads:
-            thread.start()
+        self._posts: dict[str, Queue[bytes]] = {}
+        self._threads: list[Thread] = []
+        for name in participant.partners:
+            self._reach(name)
+        self._thread(self._run, participant.name)
+
+    def _thread(self, target: Callable[..., None], name: str, *args: str) -> None:
+        thread = Thread(target=target, args=args, name=f"holdfast {name}", daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def _reach(self, partner: str) -> None:
+        self._posts[partner] = Queue(WAITING)
+        self._thread(self._carry, f"to {partner}", partner)
 
     def _make_manager(self) -> Manager:
         participant = self.participant
@@ -162,7 +179,24 @@ class LoadManager:
                 f"{self.participant.name}; compare them"
             )
         self.counts["received"] += 1
+        if isinstance(letter.message, Answer) and letter.message.apart:
+            logger.info(
+                "%s does not take %s: it has another replica of the stage",
+                letter.sender,
+                ", ".join(letter.message.apart),
+            )
         self.tell(lambda manager, now: manager.receive(letter.sender, letter.message, now))
+
+    def renegotiate(self, changed: Participant) -> None:
+        """Have partners and contracts as this file has them; what is on loan stays until it is due.
+        Raises InvalidArgumentError if anything else has changed."""
+        mine = self.participant
+        for name in {field.name for field in fields(mine)} - NEGOTIABLE:
+            if getattr(changed, name) != getattr(mine, name):
+                raise InvalidArgumentError(
+                    f"{mine.name}: {name} has changed; end the participant and start it again"
+                )
+        self.tell(lambda manager, now: self._renegotiate(manager, changed))
 
     def status(self) -> dict[str, Any]:
         """For its operator; partners are not told."""
@@ -170,13 +204,18 @@ class LoadManager:
         holdings = list(self._manager.books.holdings.values())
         ledger = Ledger(self.participant.name, list(self._manager.books.ledger))
         loans = [each.loan for each in holdings if each.loan is not None]
+        here = [each.task for each in holdings if each.is_here]
+        load = total(each.load for each in here)
         return {
             "participant": self.participant.name,
             "failure": self.failure,
-            "runs": sorted(each.task.id for each in holdings if each.is_here),
+            "runs": sorted(each.id for each in here),
+            "load": {"cpu": round(load.cpu, 3), "bandwidth": round(load.bandwidth, 3)},
+            "overloaded": load.cpu > self.participant.capacity,
             "lent": {loan.id.task: loan.partner for loan in loans},
             "balances": {name: ledger.balance(name) for name in ledger.partners},
             "failed": sorted(self._manager.failed),
+            "apart": sorted({task for _, task in self._manager.buyer.apart}),
             "counts": dict(self.counts),
         }
 
@@ -199,10 +238,34 @@ class LoadManager:
                     self._obey(self._manager.wake(now))
                 if self._has_news:
                     self._has_news = False
-                    write_ledger(self._folder / LEDGER, self._manager.books.ledger)
+                    self._publish()
+                    self._compact()
         except Exception as error:
             logger.exception("%s: its load manager has failed", self.participant.name)
             self.failure = f"{type(error).__name__}: {error}"
+
+    def _publish(self) -> None:
+        """For whoever runs it."""
+        write_ledger(self._folder / LEDGER, self._manager.books.ledger)
+        write_whole(self._folder / STATUS, json.dumps(self.status()).encode() + b"\n")
+
+    def _renegotiate(self, manager: Manager, changed: Participant) -> list[Command]:
+        gone = manager.partners - changed.partners.keys()
+        if gone:
+            logger.error(
+                "%s: %s has tasks on loan, or is owed an answer; keep [partners.%s] until they are "
+                "home, and leave out the contract",
+                manager.me,
+                *[sorted(gone)[0]] * 2,
+            )
+            return []
+        self.participant = changed
+        self._keys = {name: bytes.fromhex(each.public) for name, each in changed.partners.items()}
+        for name in changed.partners.keys() - self._posts.keys():
+            self._reach(name)
+        manager.contracts.become(changed.contracts())
+        logger.info("%s: has %d contracts now", manager.me, len(list(manager.contracts)))
+        return []
 
     def _begin(self) -> None:
         if self._journal.found:
@@ -210,7 +273,8 @@ class LoadManager:
         for name, work in self.participant.tasks.items():
             known = LoanId(self.participant.name, 0, name) in self._manager.books.holdings
             if work.own and not known:
-                self._obey(self._manager.own(Task(name, Load(work.load), work.kind)))
+                task = Task(name, Load(work.load), work.kind, work.stage)
+                self._obey(self._manager.own(task))
 
     def _next_event(self) -> Event | None:
         due = self._manager.due
@@ -226,10 +290,14 @@ class LoadManager:
         return self._last
 
     def _measure(self, now: int) -> None:
-        loads = {}
-        for name, load in self._tasks.loads().items():
-            smoothed = self._smoothed.setdefault(name, Smoothed(int(self.participant.window)))
-            loads[name] = _rounded(smoothed.measure(load, now))
+        measured = self._tasks.loads()
+        # One that comes back is measured anew.
+        window = int(self.participant.window)
+        self._smoothed = {name: self._smoothed.get(name) or Smoothed(window) for name in measured}
+        loads = {
+            name: _rounded(self._smoothed[name].measure(load, now))
+            for name, load in measured.items()
+        }
         self._obey(self._manager.measure(loads))
 
     def _obey(self, commands: list[Command]) -> None:
@@ -258,11 +326,24 @@ class LoadManager:
         while not self._closing.is_set():
             try:
                 self._journal.append([pack(record)])
+                self._written += 1
                 return
             except StoreUnavailableError as error:
                 # Nothing that binds may be said before it is written.
                 logger.error("%s", error)
                 self._closing.wait(1.0)
+
+    def _compact(self) -> None:
+        """A journal does not grow for ever: one record stands for all that are written. Only when
+        all that the books know is written."""
+        books = self._manager.books
+        if self._written < MOST_RECORDS + 4 * len(books.ledger) or self._closing.is_set():
+            return
+        try:
+            self._journal.rewrite([pack(books.summary())])
+            self._written = 1
+        except StoreUnavailableError as error:
+            logger.error("%s", error)
 
     # Partners.
 
@@ -280,12 +361,15 @@ class LoadManager:
             self.counts["lost"] += 1
 
     def _carry(self, partner: str) -> None:
-        address = self.participant.partners[partner].address
         while not self._closing.is_set():
             try:
                 data = self._posts[partner].get(timeout=0.2)
             except Empty:
                 continue
+            known = self.participant.partners.get(partner)
+            if known is None:
+                continue
+            address = known.address
             try:
                 with LogClient(address, self._security, timeout=TIMEOUT) as client:
                     client.act("tell", data)

@@ -214,6 +214,11 @@ class Work:
         NUMBER, "Its share of the cpu, until it is measured.", example="0.2", default=0.1
     )
 
+    @property
+    def stage(self) -> str:
+        """Whose replicas are kept at different participants."""
+        return self.replica.partition("/")[0]
+
 
 def _by_name(kind: type, what: str, example: str) -> Any:
     return setting(
@@ -251,6 +256,12 @@ class Participant:
     bytes_per_second: Setting[float, float] = setting(
         NUMBER, "All of its bandwidth.", example="1e8", default=125_000_000.0
     )
+    rows_per_second: Setting[float | None, float | None] = optional(
+        NUMBER,
+        "Rows a second that take all of its cpu: loads are then counted in rows.",
+        example="20_000",
+        default="loads are the time that Spark is busy",
+    )
     window: Setting[Interval, Span] = setting(
         interval("1s"),
         "Over how long loads are smoothed.",
@@ -268,6 +279,12 @@ class Participant:
         "Silence after which a partner's tasks come home.",
         example='"1m"',
         default=Span(10_000_000),
+    )
+    prepare: Setting[Interval, Span] = setting(
+        interval("1s"),
+        "How long a partner may take to start a stage and catch up; then it stays here.",
+        example='"5m"',
+        default=Span(120_000_000),
     )
     margin: Setting[float, float] = setting(
         SHARE, "The share of a price by which a move must pay.", example="0.05", default=0.02
@@ -325,6 +342,7 @@ class Participant:
         return Rules(
             period=int(self.period),
             patience=int(self.patience),
+            prepare=int(self.prepare),
             margin=self.margin,
             migration=self.migration,
             competitors=self.competitors,
@@ -400,9 +418,18 @@ def _check_contracts(participant: Participant) -> Iterator[Problem]:
 
 def _check_tasks(participant: Participant) -> Iterator[Problem]:
     seen: dict[str, str] = {}
+    stages: dict[str, str] = {}
     for name, work in participant.tasks.items():
-        if not isinstance(work, Work) or not is_sound(work, "replica"):
+        if not isinstance(work, Work) or not is_sound(work, "replica", "own"):
             continue
+        if work.own and work.stage in stages:
+            message = (
+                f"is of the stage {work.stage}, as [tasks.{stages[work.stage]}] is; replicas of a "
+                "stage run at different participants: let a partner own one"
+            )
+            yield Problem(f"tasks.{name}", "replica", message)
+        if work.own:
+            stages.setdefault(work.stage, name)
         if work.replica in seen:
             message = f"runs [tasks.{seen[work.replica]}] already; give each its own"
             yield Problem(f"tasks.{name}", "replica", message)

@@ -21,6 +21,7 @@ from threading import Lock, Thread
 from typing import Any
 
 from holdfast.errors import HoldfastError, InvalidArgumentError
+from holdfast.federation.measuring import Meter
 from holdfast.federation.settings import Participant
 from holdfast.federation.tasks import Tell
 from holdfast.parties.places import security_of
@@ -47,11 +48,21 @@ class _Stage:
 
     keeper: Keeper
     span: int
+    meter: Meter
     is_wanted: bool = False
     preparing: tuple[Epoch, Tell] | None = None
     load: Load | None = None
-    bytes: tuple[float, float] = (0.0, 0.0)
-    """When they were last counted, and how many."""
+    """None until it was measured since it runs here."""
+    lingers: int = 0
+    """Up to which boundary it goes on though it is not wanted any more."""
+    until: float = 0.0
+    """When it ends though it has not come so far; when it is killed, once it was asked to end."""
+    is_ending: bool = False
+
+    @property
+    def boundary(self) -> int:
+        """Up to where its stream is final, as it last said."""
+        return int((self.keeper.status or {}).get("boundary", 0))
 
 
 class StageTasks:
@@ -62,7 +73,6 @@ class StageTasks:
             raise InvalidArgumentError("topology: is missing; say whose stages are the tasks")
         file = participant.path(participant.topology)
         topology = Topology.read(file)
-        self._rate = participant.bytes_per_second
         self._security = security_of(topology)
         self._stages = {
             name: _make_stage(topology, file, work.replica, participant, master)
@@ -86,24 +96,31 @@ class StageTasks:
 
     def start(self, task: str, epoch: Epoch, bucket: int, tell: Tell) -> None:
         with self._lock:
-            self._stages[task].is_wanted = True
+            stage = self._stages[task]
+            stage.is_wanted = True
+            stage.preparing = None
 
     def halt(self, task: str, epoch: Epoch, tell: Tell) -> None:
         """It goes on until the other runs: a replica more does no harm, one less would."""
         stage = self._stages[task]
-        boundary = int((stage.keeper.status or {}).get("boundary", 0))
-        tell(lambda manager, now: manager.halted(task, epoch, boundary // stage.span, now))
+        bucket = stage.boundary // stage.span
+        tell(lambda manager, now: manager.halted(task, epoch, bucket, now))
 
     def resume(self, task: str, epoch: Epoch) -> None:
         pass
 
     def stop(self, task: str, epoch: Epoch) -> None:
+        """It goes on until the other, which may be some buckets behind, is as far as it is now."""
         stage = self._stages.get(task)
-        if stage is not None:
-            with self._lock:
-                stage.is_wanted = False
-                stage.preparing = None
-                stage.load = None
+        if stage is None or not stage.is_wanted:
+            return
+        with self._lock:
+            runs = stage.preparing is None
+            stage.lingers = stage.boundary + BEHIND * stage.span if runs else 0
+            stage.until = time.monotonic() + PATIENCE
+            stage.is_wanted = False
+            stage.preparing = None
+            stage.load = None
 
     def fence(self, task: str, epoch: Epoch, tell: Tell) -> None:
         """Gates take each bucket once, whoever brings it: there is nothing to wait for."""
@@ -133,27 +150,46 @@ class StageTasks:
                     logger.error("%s: %s", name, error)
 
     def _look(self, name: str, stage: _Stage) -> None:
-        keeper = stage.keeper
-        if not stage.is_wanted:
-            if keeper.process is not None:
-                logger.info("%s: %s ends, for it runs elsewhere", name, keeper.party.name)
-                keeper.ask_to_end()
-                keeper.end(PATIENCE)
-            keeper.status = None
+        keeper, now = stage.keeper, time.monotonic()
+        if stage.is_ending:
+            self._await_end(stage, now)
             return
-        keeper.look(time.monotonic())
+        if not stage.is_wanted and (
+            keeper.process is None or stage.boundary >= stage.lingers or now > stage.until
+        ):
+            self._end(name, stage, now)
+            return
+        keeper.look(now)
         keeper.status = self._ask(keeper)
-        if keeper.status is None or not keeper.status.get("ready"):
-            return
+        if stage.is_wanted and keeper.status is not None and keeper.status.get("ready"):
+            self._note(name, stage, keeper.status)
+
+    def _note(self, name: str, stage: _Stage, status: Mapping[str, Any]) -> None:
         with self._lock:
-            stage.load = self._measure(stage, keeper.status)
-            prepared = stage.preparing if _has_caught_up(stage, keeper.status) else None
+            load = stage.meter.look(status)
+            if load is not None and stage.preparing is None and stage.is_wanted:
+                stage.load = load
+            prepared = stage.preparing if _has_caught_up(stage, status) else None
             if prepared is not None:
                 stage.preparing = None
         if prepared is not None:
             epoch, tell = prepared
-            logger.info("%s: %s has caught up", name, keeper.party.name)
+            logger.info("%s: %s has caught up", name, stage.keeper.party.name)
             tell(lambda manager, now: manager.prepared(name, epoch, now))
+
+    def _end(self, name: str, stage: _Stage, now: float) -> None:
+        if stage.keeper.process is not None:
+            logger.info("%s: %s ends, for it runs elsewhere", name, stage.keeper.party.name)
+            stage.keeper.ask_to_end()
+            stage.is_ending, stage.until = True, now + PATIENCE
+        stage.keeper.status = None
+
+    def _await_end(self, stage: _Stage, now: float) -> None:
+        """Others are looked at while it ends."""
+        process = stage.keeper.process
+        if process is None or process.poll() is not None or now > stage.until:
+            stage.keeper.end(0)
+            stage.is_ending = False
 
     def _ask(self, keeper: Keeper) -> Mapping[str, Any] | None:
         if keeper.process is None or keeper.party.address is None:
@@ -164,15 +200,6 @@ class StageTasks:
             return found
         except (HoldfastError, ValueError):
             return None
-
-    def _measure(self, stage: _Stage, status: Mapping[str, Any]) -> Load:
-        """Busy: how long Spark's last batch took, of a bucket's span. Bytes: those received."""
-        before, counted = stage.bytes
-        now, received = time.monotonic(), float(status.get("received_bytes", 0))
-        stage.bytes = (now, received)
-        rate = max(0.0, received - counted) / (now - before) if before else 0.0
-        busy = float(status.get("batch_seconds", 0.0)) * 1e6 / stage.span
-        return Load(busy, rate / self._rate)
 
 
 def _make_stage(
@@ -187,7 +214,8 @@ def _make_stage(
     logs.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", "holdfast", "node", str(file), replica, "--master", master]
     keeper = Keeper(party, command, logs / f"{replica.replace('/', '-')}.log")
-    return _Stage(keeper, int(topology.bucket))
+    meter = Meter(participant.bytes_per_second, participant.rows_per_second)
+    return _Stage(keeper, int(topology.bucket), meter)
 
 
 def _has_caught_up(stage: _Stage, status: Mapping[str, Any]) -> bool:

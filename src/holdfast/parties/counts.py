@@ -81,6 +81,8 @@ def spark_status(progress: Mapping[str, Any] | None, page: str | None) -> dict[s
     operators = said.get("stateOperators") or ()
     return {
         "batch_seconds": (said.get("durationMs") or {}).get("triggerExecution", 0) / 1000,
+        "busy_seconds": said.get("busySeconds", 0.0),
+        "input_rows": said.get("inputRows", 0),
         "state_rows": sum(operator.get("numRowsTotal", 0) for operator in operators),
         "spark_ui": page,
     }

@@ -75,6 +75,32 @@ class Journal(Generic[E]):
                 f"{self._path}: {error.strerror}; make room on the disk, or give another folder"
             ) from error
 
+    def rewrite(self, entries: Sequence[E]) -> None:
+        """Let these stand for all that was written so far; a crash leaves the one or the other.
+        Raises StoreUnavailableError if they could not be written; then all is as it was."""
+        fresh = self._path.with_suffix(".new")
+        try:
+            file = fresh.open("a+b", buffering=0)
+            try:
+                # It is ours before it has its name.
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                os.ftruncate(file.fileno(), 0)
+                rest = memoryview(b"".join(map(_pack, entries)))
+                while rest:
+                    rest = rest[file.write(rest) :]
+                os.fsync(file.fileno())
+                fresh.rename(self._path)
+            except BaseException:
+                file.close()
+                raise
+        except OSError as error:
+            raise StoreUnavailableError(
+                f"{fresh}: {error.strerror}; make room on the disk, or give another folder"
+            ) from error
+        self._file.close()
+        self._file = file
+        _sync(self._path.parent)
+
     def close(self) -> None:
         self._file.close()
 
@@ -87,6 +113,8 @@ class Journal(Generic[E]):
     def _lock(self) -> None:
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not os.path.samestat(os.fstat(self._file.fileno()), self._path.stat()):
+                raise BlockingIOError("it was just written anew")
         except OSError:
             raise StoreUnavailableError(
                 f"{self._path}: another process has it; stop that one first"

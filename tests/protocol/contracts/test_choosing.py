@@ -4,13 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.protocol.contracts import Contract, Cost, Load, Units, marginal
+from holdfast.protocol.contracts import Contract, Cost, Load, Task, Units, marginal
 from holdfast.protocol.contracts.choosing import (
     bid,
     choose_offer,
     choose_taken,
     counter_price,
     is_worth_keeping_out,
+    keep_apart,
 )
 
 UNITS = Units()
@@ -104,3 +105,16 @@ def test_competition_brings_a_bid_down_to_its_valuation(competitors: int, price:
 def test_what_would_cost_as_much_at_home_stays_out() -> None:
     assert is_worth_keeping_out(square, Load(9.5), Load(1), 10, UNITS)
     assert not is_worth_keeping_out(square, Load(9.4), Load(1), 10, UNITS)
+
+
+def replica(name: str, stage: str = "") -> Task:
+    return Task(name, Load(0.1), stage=stage)
+
+
+def test_replicas_of_a_stage_are_kept_apart() -> None:
+    held = [replica("sums-a", "sums"), replica("alone")]
+    assert keep_apart(held, [replica("sums-b", "sums")]) == []
+    offered = [replica("alone"), replica("clean-a", "clean"), replica("clean-b", "clean")]
+    assert keep_apart(held, offered) == offered[:2]
+    # One that was lent and comes back by another way is the same.
+    assert keep_apart(held, [replica("sums-a", "sums")]) == [replica("sums-a", "sums")]

@@ -344,3 +344,76 @@ def test_a_task_that_its_client_takes_away_ends_wherever_it_runs() -> None:
         rig.managers["a"].end("t0", rig.now)
     with pytest.raises(InvalidArgumentError, match="of this name"):
         rig.managers["a"].own(Task("t1", Load(1)))
+
+
+def test_a_partner_with_another_replica_of_a_stage_does_not_take_one_and_says_why() -> None:
+    tasks = [replace(task, stage=f"s{at}") for at, task in enumerate(ones("t", 7))]
+    other = Task("u0", Load(0.1), stage="s0")
+    rig = Rig([AB], a=tasks, b=[other])
+    rig.wake("a")
+    (offer,) = rig.take(Offer)
+    assert "t0" in {task.id for task in offer.tasks}
+    rig.say("a", "b", offer)
+    rig.now += SECOND
+    rig.wake("b")
+    (answer,) = rig.take(Answer)
+    assert answer.apart == ("t0",)
+    assert "t0" not in answer.tasks
+    rig.say("b", "a", answer)
+    rig.settle(5 * SECOND)
+    assert rig.managers["a"].buyer.apart.keys() == {("b", "t0")}
+    assert rig.runs("b") == ["t1", "t2", "u0"]
+
+
+def test_who_cannot_take_one_replica_is_asked_at_once_for_what_else_there_is() -> None:
+    """And for that one again when the duration is over."""
+    tasks = [Task("t", Load(9.0), stage="s"), Task("w", Load(1.0))]
+    rig = Rig([AB], a=tasks, b=[Task("u", Load(0.1), stage="s")])
+    rig.settle(SECOND)
+    assert rig.runs("b") == ["u", "w"]
+    rig.obey("b", rig.managers["b"].end("u", rig.now))
+    rig.obey("a", rig.managers["a"].measure({"t": Load(2.5)}))
+    rig.obey("a", rig.managers["a"].own(Task("v", Load(7.0))))
+    rig.settle(50 * SECOND)
+    assert rig.runs("a") == ["t", "v"]
+    rig.settle(30 * SECOND)
+    assert rig.runs("b") == ["t", "w"]
+
+
+def test_the_books_are_the_same_from_one_record_as_from_all() -> None:
+    rig = Rig([AB, Contract("b", "a", 4, 4)], a=ones("t", 7), b=[])
+    for _ in range(90):
+        rig.settle(SECOND)
+        for name, manager in rig.managers.items():
+            summary = Books(name, rig.journals[name]).summary()
+            assert summary == manager.books.summary()
+            assert Books(name, [summary]).summary() == summary
+            rig.journals[name][:] = [summary]
+    assert len(rig.managers["a"].books.ledger) == 6
+    rig.crash("a")
+    assert len(rig.runs("a")) == 4
+
+
+def test_a_lender_learns_what_its_task_takes_and_pays_no_more_than_was_agreed() -> None:
+    rig = Rig([AB], a=ones("t", 7), b=[])
+    rig.settle()
+    (first, *_) = rig.runs("b")
+    for load in (9.0, 0.25):
+        rig.obey("b", rig.managers["b"].measure({first: Load(load)}))
+        rig.settle(2 * SECOND)
+        (loan,) = [each for each in rig.managers["a"].books.loans if each.id.task == first]
+        key = rig.managers["a"].books.lent[loan.id]
+        assert rig.managers["a"].books.holdings[key].task.load == Load(load)
+    rig.obey("b", rig.managers["b"].measure({first: Load(1.25)}))
+    rig.settle(70 * SECOND)
+    paid = [each.units for each in rig.managers["a"].books.ledger if each.loan.task == first]
+    assert max(paid) == 1.0
+
+
+def test_a_task_comes_home_when_it_has_become_small_where_it_is() -> None:
+    rig = Rig([AB], a=[Task("t", Load(3.0)), Task("u", Load(3.0))], b=[])
+    rig.settle(SECOND)
+    (away,) = rig.runs("b")
+    rig.obey("b", rig.managers["b"].measure({away: Load(0.1)}))
+    rig.settle(62 * SECOND)
+    assert rig.runs("a") == ["t", "u"]

@@ -10,8 +10,9 @@ import pytest
 
 from holdfast.protocol.contracts import Load, LoanState, Persist, Start, total
 from holdfast.protocol.contracts import seller as seller_module
-from holdfast.protocol.contracts.books import Books, Holding
+from holdfast.protocol.contracts.books import Books
 from holdfast.protocol.contracts.borrower import Borrower
+from holdfast.protocol.contracts.holdings import Holding
 from holdfast.protocol.contracts.lender import Lender
 from holdfast.protocol.contracts.messages import Freed, Renewed, Taken
 from holdfast.protocol.contracts.office import Office

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+
 import pytest
 
 from holdfast.sim.federation import draw_federation, draw_steady, step_crashes, try_federation
-from holdfast.sim.federation.scenario import BUCKET
+from holdfast.sim.federation.scenario import BUCKET, Scenario
 
 BATCH = 10
 
@@ -61,3 +64,34 @@ def test_faults_are_met_in_the_seeds() -> None:
     ]
     assert twice, "a bucket was computed at two places, behind a fence"
     assert all(world.now // BUCKET > 100 for world in worlds)
+
+
+@pytest.mark.parametrize("draw", [draw_federation, draw_steady])
+def test_replicas_of_a_stage_are_never_at_one_participant(
+    draw: Callable[[int], Scenario],
+) -> None:
+    moves = refused = 0
+    for seed in range(15):
+        trial = try_federation(_in_stages(draw(seed)))
+        assert trial.problems == (), seed
+        hosts: dict[tuple[str, int, str], set[str]] = {}
+        for (task, bucket), runs in trial.world.computed.items():
+            for host, _ in runs:
+                hosts.setdefault((host, bucket, task[-1]), set()).add(task)
+        assert all(len(tasks) == 1 for tasks in hosts.values()), seed
+        moves += trial.world.moves
+        refused += sum(bool(p.manager.buyer.apart) for p in trial.world.parties.values())
+    assert moves > 10
+    assert refused > 0
+
+
+def _in_stages(scenario: Scenario) -> Scenario:
+    """The first tasks of all are replicas of one stage, so are the second ..."""
+    participants = {
+        name: replace(
+            each,
+            tasks=tuple(replace(task, stage=f"stage {task.id[-1]}") for task in each.tasks),
+        )
+        for name, each in scenario.participants.items()
+    }
+    return replace(scenario, participants=participants)

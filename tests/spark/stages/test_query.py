@@ -10,6 +10,7 @@ from math import nan
 import pyarrow as pa
 import pytest
 
+from harness.deployment import wait_for
 from holdfast import aggregates
 from holdfast.spark.stages import query
 from holdfast.spark.stages.entries import Entry, Order, Piece
@@ -161,6 +162,12 @@ def scenario(stage: RunningStage, model: Shards | None) -> list:
     return base
 
 
+def has_worked(stage: RunningStage, rows: int) -> bool:
+    """Spark tells of a batch after its results were delivered."""
+    said = stage.query.progress or {}
+    return said.get("inputRows") == rows and said["busySeconds"] > 0
+
+
 def all_work() -> list[Entry]:
     """What the base does in the scenario."""
     buckets = range(FIRST, FIRST + 8)
@@ -188,6 +195,8 @@ def test_rows_that_spark_reads_by_itself(spark, topology, tmp_path, monkeypatch)
     monkeypatch.setattr(query, "is_possible", lambda spark, compiled: False)
     with RunningStage(spark, topology, "rows", tmp_path / "gate") as stage:
         assert digests(stage.run(*all_work())) == digests(base)
+        brought = sum(piece.chunk.rows for entry in all_work() for piece in entry.pieces)
+        wait_for("what Spark has done", lambda: has_worked(stage, brought), 60)
     assert sum(chunk.rows for result in base for _, chunk in result.chunks) > 20
 
 

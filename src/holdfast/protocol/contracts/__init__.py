@@ -5,7 +5,7 @@ tasks of partners where that pays. Prices are bounded by contracts, and nobody l
 else's load or costs. Nothing in here reads, writes, waits or looks at a clock.
 """
 
-from holdfast.protocol.contracts.books import Books, Holding, Loan, LoanState, State
+from holdfast.protocol.contracts.books import Books
 from holdfast.protocol.contracts.commands import (
     Command,
     Fence,
@@ -28,6 +28,7 @@ from holdfast.protocol.contracts.costs import (
     utility,
 )
 from holdfast.protocol.contracts.curves import Curve, check_curve, points, power, queueing
+from holdfast.protocol.contracts.holdings import Holding, Loan, LoanState, State
 from holdfast.protocol.contracts.ledger import Difference, Entry, Ledger, reconcile
 from holdfast.protocol.contracts.loads import NOTHING, Load, Units, total
 from holdfast.protocol.contracts.manager import Manager

@@ -7,9 +7,9 @@ made anew from its journal are those that it had.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
-from enum import Enum
+from dataclasses import replace
 
+from holdfast.protocol.contracts.holdings import Holding, Loan, LoanState, State
 from holdfast.protocol.contracts.ledger import Entry, Ledger
 from holdfast.protocol.contracts.loads import Load, total
 from holdfast.protocol.contracts.records import (
@@ -33,89 +33,14 @@ from holdfast.protocol.contracts.records import (
     Restated,
     Served,
     Settled,
+    Summary,
     Told,
     Took,
     Unpromised,
 )
-from holdfast.protocol.contracts.tasks import Epoch, LoanId, Task
+from holdfast.protocol.contracts.tasks import LoanId, Task
 
-__all__ = ["Books", "Holding", "Loan", "LoanState", "State"]
-
-
-class State(Enum):
-    """Of what one holds."""
-
-    PREPARING = "preparing"
-    MINE = "mine"
-    """To run, or to lend."""
-    BACK = "back"
-    """Given back; the lender has not said that it knows."""
-    OVERRULED = "overruled"
-
-
-class LoanState(Enum):
-    """Of what one has lent, or is about to."""
-
-    SHIPPING = "shipping"
-    HANDED = "handed"
-    OUT = "out"
-    FENCING = "fencing"
-
-
-@dataclass(slots=True)
-class Loan:
-    """Something that I hold and a partner is to run."""
-
-    id: LoanId
-    partner: str
-    price: float
-    units: float
-    duration: int | None
-    epoch: Epoch
-    state: LoanState = LoanState.SHIPPING
-    bucket: int = 0
-    since: int = 0
-    periods: int = 0
-    asked: tuple[int, float] | None = None
-    """The period for which it is to be renewed, and the units that are paid for it."""
-    home: Epoch = ()
-
-
-@dataclass(slots=True)
-class Holding:
-    """A task of my own, or one that I have borrowed. `prefix`: of the epochs that I give."""
-
-    key: LoanId
-    task: Task
-    prefix: Epoch
-    state: State
-    running: Epoch
-    """The epoch as which I run it."""
-    turns: int = 0
-    loan: Loan | None = None
-    price: float = 0.0
-    units: float = 0.0
-    duration: int | None = None
-    onward: bool = True
-    bucket: int = 0
-    since: int = 0
-    periods: int = 0
-
-    @property
-    def is_here(self) -> bool:
-        """Whether it is for me to run: until it is handed over, though it may be about to go."""
-        return self.state is State.MINE and (
-            self.loan is None or self.loan.state is LoanState.SHIPPING
-        )
-
-    @property
-    def is_idle(self) -> bool:
-        """Here, and not about to go."""
-        return self.state is State.MINE and self.loan is None
-
-    @property
-    def next_epoch(self) -> Epoch:
-        return (*self.prefix, self.turns + 1)
+__all__ = ["Books"]
 
 
 class Books:
@@ -158,6 +83,12 @@ class Books:
         promised = [task.load for each in self.promises.values() for task in each.tasks]
         return total([*running, *coming, *promised])
 
+    @property
+    def committed(self) -> list[Task]:
+        """All that is held, wherever it runs, or has been promised a place."""
+        promised = [task for each in self.promises.values() for task in each.tasks]
+        return [each.task for each in self.holdings.values()] + promised
+
     def loan(self, loan: LoanId) -> Loan | None:
         key = self.lent.get(loan)
         return None if key is None else self.holdings[key].loan
@@ -168,8 +99,32 @@ class Books:
 
     # Writing.
 
+    def summary(self) -> Summary:
+        """One record from which the same books come as from all that were written."""
+        return Summary(
+            tuple(_copy(each) for each in self.holdings.values()),
+            tuple(self.offers.values()),
+            self.number,
+            tuple(self.promises.values()),
+            tuple(self.promised.items()),
+            tuple((loan, *told) for loan, told in self.untold.items()),
+            tuple(self.ledger),
+        )
+
+    def _restore(self, said: Summary) -> None:
+        self.ledger = Ledger(self.me, said.entries)
+        self.holdings = {each.key: _copy(each) for each in said.holdings}
+        self.lent = {each.loan.id: each.key for each in said.holdings if each.loan is not None}
+        self.offers = {each.number: each for each in said.offers}
+        self.number = said.number
+        self.promises = {(each.buyer, each.number): each for each in said.promises}
+        self.promised = dict(said.promised)
+        self.untold = {loan: (partner, paid) for loan, partner, paid in said.untold}
+
     def write(self, record: Record) -> None:
         match record:
+            case Summary():
+                self._restore(record)
             case Owned(task):
                 key = LoanId(self.me, 0, task.id)
                 self.holdings[key] = Holding(key, task, (), State.MINE, (0,))
@@ -303,3 +258,8 @@ class Books:
         holding = self.holdings.pop(key, None)
         if holding is not None and holding.loan is not None:
             self._cancel(holding)
+
+
+def _copy(holding: Holding) -> Holding:
+    """The books change theirs; what was written down stays as it was."""
+    return replace(holding, loan=None if holding.loan is None else replace(holding.loan))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from holdfast.protocol.contracts.books import Holding, State
 from holdfast.protocol.contracts.commands import Halt, Prepare, Start, Stop
 from holdfast.protocol.contracts.costs import marginal
+from holdfast.protocol.contracts.holdings import Holding, State
+from holdfast.protocol.contracts.loads import Load
 from holdfast.protocol.contracts.messages import (
     Cancel,
     Cancelled,
@@ -36,6 +37,14 @@ class Borrower:
 
     def is_leaving(self, key: LoanId) -> bool:
         return key in self._returning or key in self._wanted
+
+    def loads_of(self, lender: str) -> tuple[tuple[LoanId, Load], ...]:
+        """What the tasks of a lender take, wherever they run."""
+        return tuple(
+            (key, holding.task.load)
+            for key, holding in self._office.books.holdings.items()
+            if key.lender == lender and key.number and holding.state is State.MINE
+        )
 
     # Coming.
 

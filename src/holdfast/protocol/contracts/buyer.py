@@ -35,6 +35,9 @@ class Buyer:
         """Offers without an answer, and until when one waits."""
         self._bids: dict[int, Answer] = {}
         self._backoff: dict[str, int] = {}
+        self.apart: dict[tuple[str, str], int] = {}
+        """Tasks that a partner cannot take, for it has another replica of their stage, and until
+        when it is not asked again."""
 
     def recover(self, now: int) -> None:
         """Offers bind: what was offered before the crash is asked again."""
@@ -67,11 +70,18 @@ class Buyer:
             return
         del self._awaited[answer.number]
         self._office.answered(("offer", answer.number))
+        apart = {key.task for key in offer.keys}.intersection(answer.apart)
+        self.apart |= {(sender, name): now + self._wait(sender) for name in apart}
         if not self._is_fair(answer):
             self._refuse(answer.number, now)
         elif not answer.tasks:
             self._office.write(Settled(answer.number))
-            self._hold_off(sender, now)
+            contract = self._office.contracts.to(sender)
+            if apart and contract is not None and self._round is not None:
+                # Others may be welcome: that was not for want of room.
+                self._round.appendleft(contract)
+            else:
+                self._hold_off(sender, now)
         elif answer.price > offer.price:
             self._bids[answer.number] = answer
             self._resume = now + self._office.rules.pause
@@ -97,6 +107,7 @@ class Buyer:
             if self._backoff.get(each.seller, 0) <= now
         ]
         self._round = deque(sorted(open_now, key=lambda each: each.seller in self._office.failed))
+        self.apart = {each: until for each, until in self.apart.items() if until > now}
         self._resume = now
 
     def _go_on(self, now: int) -> None:
@@ -127,6 +138,7 @@ class Buyer:
             for key, holding in sorted(books.holdings.items())
             if holding.is_idle and holding.onward and contract.allows(holding.task.kind)
             if not self._is_leaving(key) and (among is None or key in among)
+            if (contract.seller, holding.task.id) not in self.apart
         ]
         return choose_offer(
             self._office.cost,
@@ -159,14 +171,18 @@ class Buyer:
         self._hold_off(partner, now)
 
     def _hold_off(self, partner: str, now: int) -> None:
-        contract = self._office.contracts.to(partner)
-        wait = self._office.rules.backoff
-        if wait is None:
-            wait = self._office.rules.period
-            if contract is not None and contract.duration is not None:
-                wait = contract.duration
-        self._backoff[partner] = now + wait
+        self._backoff[partner] = now + self._wait(partner)
         self._resume = now + self._office.rules.pause
+
+    def _wait(self, partner: str) -> int:
+        """Before one who has refused is asked again."""
+        contract = self._office.contracts.to(partner)
+        rules = self._office.rules
+        if rules.backoff is not None:
+            return rules.backoff
+        if contract is not None and contract.duration is not None:
+            return contract.duration
+        return rules.period
 
     def _settle(self, now: int) -> None:
         """All partners have been asked, and none has accepted."""

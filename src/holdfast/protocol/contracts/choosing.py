@@ -14,8 +14,17 @@ from typing import Generic, TypeVar
 from holdfast.protocol.contracts.contract import Contract
 from holdfast.protocol.contracts.costs import Cost, marginal
 from holdfast.protocol.contracts.loads import Load, Units
+from holdfast.protocol.contracts.tasks import Task
 
-__all__ = ["Bid", "bid", "choose_offer", "choose_taken", "counter_price", "is_worth_keeping_out"]
+__all__ = [
+    "Bid",
+    "bid",
+    "choose_offer",
+    "choose_taken",
+    "counter_price",
+    "is_worth_keeping_out",
+    "keep_apart",
+]
 
 K = TypeVar("K")
 
@@ -119,6 +128,19 @@ def counter_price(value: float, high: float, competitors: int) -> float:
         return value
     price = high - (competitors - 1) / competitors * (high - value)
     return min(max(price, value), high)
+
+
+def keep_apart(held: Iterable[Task], offered: Iterable[Task]) -> list[Task]:
+    """Those offered that may run beside what is held: one replica of each stage at most.
+
+    What is lent counts as held, for it may come home at any time.
+    """
+    places = {task.stage: task.id for task in held if task.stage}
+    return [
+        task
+        for task in offered
+        if not task.stage or places.setdefault(task.stage, task.id) == task.id
+    ]
 
 
 def is_worth_keeping_out(

@@ -96,6 +96,10 @@ class Contracts:
                 f"contract {contract.buyer} → {contract.seller}: there is none to end"
             )
 
+    def become(self, others: Contracts) -> None:
+        """Have those and no others from now on."""
+        self._buying, self._selling = dict(others._buying), dict(others._selling)
+
     def to(self, seller: str) -> Contract | None:
         return self._buying.get(seller)
 

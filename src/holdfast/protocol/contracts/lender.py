@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.protocol.contracts.books import Holding, Loan, LoanState
 from holdfast.protocol.contracts.choosing import is_worth_keeping_out
 from holdfast.protocol.contracts.commands import Halt, Prepare, Resume, Start, Stop
-from holdfast.protocol.contracts.loads import Units, total
+from holdfast.protocol.contracts.holdings import Holding, Loan, LoanState
+from holdfast.protocol.contracts.loads import Load, Units, total
 from holdfast.protocol.contracts.messages import (
     Beat,
     Cancel,
@@ -35,6 +35,7 @@ from holdfast.protocol.contracts.records import (
     Handed,
     Home,
     Out,
+    Restated,
     Served,
     Told,
 )
@@ -169,6 +170,16 @@ class Lender:
             self._office.is_asking((what, loan.id)) for what in ("renew", "recall")
         )
 
+    def measured(self, sender: str, loads: Sequence[tuple[LoanId, Load]]) -> None:
+        """What is on loan takes so much now, the partner says."""
+        for each, load in loads:
+            loan = self._office.books.loan(each)
+            if loan is None or loan.partner != sender or loan.state is not LoanState.OUT:
+                continue
+            holding = self._holding(each)
+            if load != holding.task.load:
+                self._office.write(Restated(holding.key, load))
+
     def _review(self, loan: Loan, now: int) -> None:
         """A period is over: have the task back, or pay for another."""
         holding = self._holding(loan.id)
@@ -181,7 +192,8 @@ class Lender:
             self._office.cost, everything, holding.task.load, loan.price, units
         )
         if keeps and holding.key not in self.wanted:
-            amount = units.of(holding.task.load)
+            # Nobody is made to pay more by a partner that overstates what a task takes.
+            amount = min(loan.units, units.of(holding.task.load))
             self._office.write(Asked(loan.id, loan.periods, amount))
             self._renew(loan, now)
         else:

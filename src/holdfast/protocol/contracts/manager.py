@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from holdfast.errors import InvalidArgumentError
-from holdfast.protocol.contracts.books import Books, Holding, LoanState, State
+from holdfast.protocol.contracts.books import Books
 from holdfast.protocol.contracts.borrower import Borrower
 from holdfast.protocol.contracts.buyer import Buyer
 from holdfast.protocol.contracts.commands import Command, Resume, Start, Stop
 from holdfast.protocol.contracts.contract import Contracts
 from holdfast.protocol.contracts.costs import Cost
+from holdfast.protocol.contracts.holdings import Holding, LoanState, State
 from holdfast.protocol.contracts.lender import Lender
 from holdfast.protocol.contracts.loads import Load
 from holdfast.protocol.contracts.messages import (
@@ -83,6 +84,17 @@ class Manager:
     def failed(self) -> frozenset[str]:
         """Partners who do not answer: they are asked last."""
         return frozenset(self._office.failed)
+
+    @property
+    def partners(self) -> frozenset[str]:
+        """Those with whom something is under way, or not settled."""
+        books = self.books
+        lenders = (each.key.lender for each in books.holdings.values() if each.key.number)
+        promised = (buyer for buyer, _ in books.promises)
+        asked = (each.partner for each in books.offers.values())
+        untold = (partner for partner, _ in books.untold.values())
+        lent = (each.partner for each in books.loans)
+        return frozenset([*lenders, *promised, *asked, *untold, *lent])
 
     def recover(self, now: int) -> list[Command]:
         """To be called first, when there was a journal."""
@@ -223,9 +235,9 @@ class Manager:
             case Cancelled(loan):
                 self._lender.cancelled(sender, loan)
             case Beat():
-                self._office.say(sender, Alive())
-            case Alive():
-                pass
+                self._office.say(sender, Alive(self._borrower.loads_of(sender)))
+            case Alive(loads):
+                self._lender.measured(sender, loads)
             case Ready() | Refuse() | Taken() | Renewed() | GiveBack() | HandBack():
                 self._hear_borrower(sender, message, now)
             case _:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from holdfast.protocol.contracts.loads import Load
 from holdfast.protocol.contracts.tasks import Epoch, LoanId, Task
 
 __all__ = [
@@ -48,11 +49,15 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Seller: I take these at this price. None of them: no. A higher price: only at that."""
+    """Seller: I take these at this price. None of them: no. A higher price: only at that.
+
+    `apart`: these I cannot take at any price, for I have another replica of their stage.
+    """
 
     number: int
     price: float
     tasks: tuple[str, ...]
+    apart: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +195,9 @@ class Beat:
 
 @dataclass(frozen=True, slots=True)
 class Alive:
-    """Seller: I am."""
+    """Seller: I am, and this is what your tasks take here: only who runs one can measure it."""
+
+    loads: tuple[tuple[LoanId, Load], ...] = ()
 
 
 Message = (

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from holdfast.protocol.contracts.holdings import Holding
+from holdfast.protocol.contracts.ledger import Entry
 from holdfast.protocol.contracts.loads import Load
 from holdfast.protocol.contracts.tasks import Epoch, LoanId, Task
 
@@ -32,6 +34,7 @@ __all__ = [
     "Restated",
     "Served",
     "Settled",
+    "Summary",
     "Told",
     "Took",
     "Unpromised",
@@ -241,6 +244,22 @@ class Served:
     units: float
 
 
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """All that the books say: it stands for every record before it, which need not be kept."""
+
+    holdings: tuple[Holding, ...]
+    offers: tuple[Offered, ...]
+    number: int
+    promises: tuple[Promised, ...]
+    promised: tuple[tuple[str, int], ...]
+    """Buyers, and the highest number that each was promised anything for."""
+    untold: tuple[tuple[LoanId, str, int], ...]
+    """Loans that are over, whom to tell, and how many periods are paid."""
+    entries: tuple[Entry, ...]
+    """Of the ledger."""
+
+
 Record = (
     Owned
     | Gone
@@ -264,4 +283,5 @@ Record = (
     | Overruled
     | Ended
     | Served
+    | Summary
 )

@@ -6,11 +6,14 @@ every later decision: no place is promised twice.
 
 from __future__ import annotations
 
-from holdfast.protocol.contracts.choosing import bid, choose_taken
+from collections.abc import Sequence
+
+from holdfast.protocol.contracts.choosing import bid, choose_taken, keep_apart
 from holdfast.protocol.contracts.contract import Contract
 from holdfast.protocol.contracts.messages import Answer, Freed, Offer
 from holdfast.protocol.contracts.office import Office
 from holdfast.protocol.contracts.records import Promised, Unpromised
+from holdfast.protocol.contracts.tasks import Task
 
 __all__ = ["MAX_TASKS", "Seller"]
 
@@ -86,25 +89,27 @@ class Seller:
         contract = self._office.contracts.of(buyer)
         price: float = offer.price
         names: tuple[str, ...] = ()
+        possible = keep_apart(self._office.books.committed, offer.tasks)
+        apart = tuple(task.id for task in offer.tasks if task not in possible)
         if contract is not None:
-            price, names = self._value(contract, offer)
+            price, names = self._value(contract, offer.price, possible)
         if names:
             tasks = tuple(task for task in offer.tasks if task.id in names)
             until = now + offer.hold
             self._office.write(Promised(buyer, offer.number, price, tasks, until))
-        self._office.say(buyer, Answer(offer.number, price, names))
+        self._office.say(buyer, Answer(offer.number, price, names, apart))
 
-    def _value(self, contract: Contract, offer: Offer) -> tuple[float, tuple[str, ...]]:
+    def _value(
+        self, contract: Contract, price: float, tasks: Sequence[Task]
+    ) -> tuple[float, tuple[str, ...]]:
         """What is taken at which price."""
         office, margin = self._office, self._office.rules.margin
         everything = office.books.expected
-        loads = [(task.id, task.load) for task in offer.tasks]
-        taken = choose_taken(
-            office.cost, everything, loads, offer.price, contract.units, margin=margin
-        )
+        loads = [(task.id, task.load) for task in tasks]
+        taken = choose_taken(office.cost, everything, loads, price, contract.units, margin=margin)
         if taken:
             self._outbid.discard(contract.buyer)
-            return offer.price, tuple(taken)
+            return price, tuple(taken)
         competitors = 0 if contract.buyer in self._outbid else office.rules.competitors
         asked = bid(office.cost, everything, loads, contract, competitors, margin=margin)
-        return (offer.price, ()) if asked is None else (asked.price, asked.tasks)
+        return (price, ()) if asked is None else (asked.price, asked.tasks)

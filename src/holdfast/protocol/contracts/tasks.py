@@ -26,6 +26,8 @@ class Task:
     id: str
     load: Load
     kind: str = "stage"
+    stage: str = ""
+    """What it is one of the replicas of; they are kept at different participants."""
 
     def __post_init__(self) -> None:
         if not self.id:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from holdfast.protocol.contracts import SECOND, LoanState, State, reconcile
-from holdfast.protocol.contracts.choosing import bid, choose_offer, choose_taken
+from holdfast.protocol.contracts.choosing import bid, choose_offer, choose_taken, keep_apart
 from holdfast.protocol.contracts.records import Failed
 from holdfast.sim.federation.scenario import BUCKET, Scenario
 from holdfast.sim.federation.world import FederationWorld
@@ -105,11 +105,13 @@ def _profitable(world: FederationWorld) -> Iterator[str]:
         if not (buyer.is_up and seller.is_up):
             continue
         books, margin = buyer.manager.books, world.scenario.rules.margin
-        loads = [
-            (key, holding.task.load)
+        movable = {
+            key: holding.task
             for key, holding in sorted(books.holdings.items())
             if holding.is_idle and holding.onward and contract.allows(holding.task.kind)
-        ]
+        }
+        possible = keep_apart(seller.manager.books.committed, movable.values())
+        loads = [(key, task.load) for key, task in movable.items() if task in possible]
         cost = buyer.manager.cost
         migration = world.scenario.rules.migration
         offer = choose_offer(

@@ -21,7 +21,8 @@ from holdfast.spark.columns import column_named
 from holdfast.spark.sessions import DRIVER_GONE
 from holdfast.spark.shards import shard_labels
 from holdfast.spark.stages.compile import Compiled
-from holdfast.spark.stages.entries import Entry
+from holdfast.spark.stages.effort import Effort
+from holdfast.spark.stages.entries import Entry, Order
 from holdfast.spark.stages.gate_source import GateOptions, GateSource
 from holdfast.spark.stages.handover import Handover, is_possible
 from holdfast.spark.stages.journal import Journal
@@ -62,6 +63,7 @@ class StageQuery:
         self._compiled = compiled
         self._size = size
         self._deliver = deliver
+        self._rows = 0
         self._schema = to_arrow_schema(compiled.published, timezone="UTC")
         self._checkpoint = folder / "checkpoint"
         tasks = max(1, spark.sparkContext.defaultParallelism)
@@ -87,6 +89,7 @@ class StageQuery:
             .outputMode("update")
         )
         self._query = _start(spark, shards, writer.start)
+        self._effort = Effort(spark, self._query)
 
     def submit(self, entry: Entry) -> int:
         """Have an entry carried out; answers its number."""
@@ -105,19 +108,27 @@ class StageQuery:
 
     @property
     def progress(self) -> dict[str, Any] | None:
-        """What Spark says of the last batch."""
+        """What Spark says of the last batch; of all: `busySeconds`, and `inputRows` that are final
+        and done."""
         with suppress(*DRIVER_GONE):
             said = self._query.lastProgress
-            return None if said is None else json.loads(said.json)
+            if said is not None:
+                totals = {"busySeconds": self._effort.seconds, "inputRows": self._rows}
+                return {**json.loads(said.json), **totals}
         return None
 
     def stop(self) -> None:
         with suppress(StreamingQueryException, *DRIVER_GONE):
+            self._effort.close()
             self._query.stop()
 
     def _take_batch(self, df: DataFrame, batch: int) -> None:
         for result in self._results(df, batch):
             self._deliver(result)
+            if result.order is Order.WORK:
+                entry = self.journal.read(result.entry)
+                if not entry.tentative:
+                    self._rows += sum(piece.chunk.rows for piece in entry.pieces)
 
     def _results(self, df: DataFrame, batch: int) -> Iterator[Result]:
         if self._handover is None:
