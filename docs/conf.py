@@ -43,7 +43,11 @@ html_copy_source = False
 html_show_sourcelink = False
 html_sidebars = {"index": []}
 html_theme_options = {
-    "logo": {"text": "Holdfast", "image_light": "pictures/mark.svg", "image_dark": "pictures/mark.svg"},
+    "logo": {
+        "text": "Holdfast",
+        "image_light": "pictures/mark.svg",
+        "image_dark": "pictures/mark.svg",
+    },
     "navbar_align": "left",
     "header_links_before_dropdown": 7,
     "show_prev_next": True,

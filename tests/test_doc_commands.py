@@ -1,4 +1,4 @@
-"""The commands that README.md and docs/ tell a reader to type are there, and take what they are given."""
+"""The commands that README.md and docs/ have a reader type are there, and take what they get."""
 
 from __future__ import annotations
 

@@ -57,8 +57,8 @@ def write_machine(part: str) -> str:
     return (
         f"`benchmarks/results/{part}.json`: measured {result['date'][:10]} at revision "
         f"`{result['revision']}` on {machine['cores']} cores ({machine['cpu']}), "
-        f"{machine['memory_gib']:g} GiB, {machine['system']}, {machine['python']}; load at the start "
-        f"{machine['load_at_start']:g}. Again: `make bench PART={part}`."
+        f"{machine['memory_gib']:g} GiB, {machine['system']}, {machine['python']}; load "
+        f"at the start {machine['load_at_start']:g}. Again: `make bench PART={part}`."
     )
 
 
@@ -77,12 +77,12 @@ def _write_rows(columns: list[str], rows: list[list[str]]) -> str:
 
 
 def _with_unit(value: Any, unit: str) -> str:
-    return f"{_show(value)}{unit}".replace("x", " times") if unit == "x" else f"{_show(value)}{unit}"
+    return _show(value) + (" times" if unit == "x" else unit)
 
 
 def _show(value: Any) -> str:
     if value is None:
-        return "–"
+        return "-"
     if isinstance(value, bool) or not isinstance(value, int | float):
         return str(value)
     if isinstance(value, int) or abs(value) >= 1000:

@@ -10,10 +10,11 @@ import shlex
 from collections.abc import Callable
 from typing import Final
 
-from building.commands import write_commands
-from building.figures import write_claims, write_machine, write_table
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
+
+from building.commands import write_commands
+from building.figures import write_claims, write_machine, write_table
 
 __all__ = ["insert", "setup"]
 

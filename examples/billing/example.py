@@ -27,7 +27,14 @@ def main() -> None:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     run(sys.executable, HERE / "generate.py")
-    options = ["--output", folder / "bills", "--storage", folder / "storage", "--work", folder / "work"]
+    options = [
+        "--output",
+        folder / "bills",
+        "--storage",
+        folder / "storage",
+        "--work",
+        folder / "work",
+    ]
     verify = [sys.executable, "-m", "holdfast", "verify", HERE / "billing.py"]
     run(*verify, "--allow-shared-hosts", *options)
     bills = pd.read_parquet(folder / "bills" / "bills")
@@ -45,7 +52,7 @@ def run(*command: object) -> None:
 
 
 def read_hours(data: Path) -> pd.DataFrame:
-    """Energy of the city by hour and tariff, in kWh: what the meters have sent, each reading once."""
+    """Energy of the city by hour and tariff, in kWh; a reading that was sent twice counts once."""
     readings = pd.concat(map(pd.read_parquet, sorted(data.glob("readings/*.parquet"))))
     once = readings.groupby(["meter", "at"], as_index=False)["wh"].max()
     tariffs = pd.read_csv(data / "contracts.csv").set_index("meter")["tariff"]
@@ -78,7 +85,9 @@ def draw(hours: pd.DataFrame, bills: pd.DataFrame) -> Figure:
     for axis in (energy, money):
         axis.grid(alpha=0.3)
         axis.set_axisbelow(True)
-    figure.suptitle("What the meters sent, and the bills that the replicas agreed on", x=0.01, ha="left")
+    figure.suptitle(
+        "What the meters sent, and the bills that the replicas agreed on", x=0.01, ha="left"
+    )
     return figure
 
 

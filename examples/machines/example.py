@@ -1,9 +1,9 @@
 """Alarms that survive a partition: a machine and its room, replayed; the room is cut off.
 
 `make example NAME=machines` runs alarms.toml, each replica a process with a Spark of its own, and
-replays 24 days, each in two seconds. While the link to the room's sensor is cut the alarms go on, as
-tentative; when it is back they are corrected. In the end they are those of a stage beside it whose
-links nobody touched.
+replays 24 days, each in two seconds. While the link to the room's sensor is cut the alarms go on,
+as tentative; when it is back they are corrected. In the end they are those of a stage beside it
+whose links nobody touched.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from statistics import median
 from threading import Event, Thread
 from typing import Any
 
@@ -164,10 +165,11 @@ class Outcome:
         wrong = sum(1 for row in tentative if right.get(_end(row), row["alarm"]) != row["alarm"])
         same = "the same" if ours == theirs else "NOT the same"
         return (
-            f"{len(tentative)} tentative rows while the room was cut off, {_count(tentative)} of them "
-            f"alarms; {wrong} said something else than was found in the end, all were corrected\n"
-            f"{len(ours)} final rows, {_count(ours)} of them alarms; without the cut: {len(theirs)}, "
-            f"{_count(theirs)} alarms; {same}, to the last bit"
+            f"{len(tentative)} tentative rows while the room was cut off, {_count(tentative)} of "
+            f"them alarms; {wrong} said something else than was found in the end, all were "
+            "corrected\n"
+            f"{len(ours)} final rows, {_count(ours)} of them alarms; without the cut: "
+            f"{len(theirs)}, {_count(theirs)} alarms; {same}, to the last bit"
         )
 
 
@@ -184,7 +186,7 @@ def _end(row: Mapping[str, Any]) -> int:
 
 
 def run(file: Path, say: Callable[[str], None]) -> Outcome:
-    """Start all processes, replay the series, cut and mend the link, read both stages to the end."""
+    """Start all processes, replay the series, cut and mend the link, read both stages."""
     topology = Topology.read(file)
     target = parse_address(topology.streams["room"].address)
     with ExitStack() as stack:
@@ -200,7 +202,9 @@ def run(file: Path, say: Callable[[str], None]) -> Outcome:
                 environment={"JDK_JAVA_OPTIONS": SHORT_LIVED},
             )
         )
-        say(f"starting {len(supervisor.keepers)} processes, three of them with a Spark of their own")
+        say(
+            f"starting {len(supervisor.keepers)} processes, three of them with a Spark of their own"
+        )
         stack.enter_context(_kept_going(supervisor))
         _wait("all replicas to be ready", lambda: _are_ready(supervisor), supervisor)
         alarms = stack.enter_context(_reading(topology, "alarms"))
@@ -241,8 +245,10 @@ def _wait(what: str, condition: Callable[[], bool], supervisor: Supervisor) -> N
             if keeper.ended_in_a_row > ENDS:
                 raise SystemExit(f"error: {name} ends by itself; {keeper.log} says why")
         if time.monotonic() > deadline:
-            raise SystemExit(f"error: waited {PATIENCE:.0f} s for {what}; see the logs in "
-                             f"{supervisor.topology.state_folder / 'logs'}")
+            raise SystemExit(
+                f"error: waited {PATIENCE:.0f} s for {what}; see the logs in "
+                f"{supervisor.topology.state_folder / 'logs'}"
+            )
         time.sleep(0.05)
 
 
@@ -315,60 +321,77 @@ def _replaying(topology: Topology, pace: Pace) -> Iterator[None]:
 # The picture
 
 
+GREEN, YELLOW, RED, BLUE, BROWN = "#2e7d32", "#f9a825", "#c62828", "#1565c0", "#5d4037"
+LIMITS = {"runs hot": 26, "stands still": -5}
+"""As alarms.toml has them."""
+
+
 def draw(outcome: Outcome) -> Figure:
-    pace = outcome.pace
     figure = new_picture(11, 8)
-    series, above, delay = axes = figure.subplots(
+    series, above, delays = axes = figure.subplots(
         3, 1, sharex=True, gridspec_kw={"height_ratios": [3, 4, 2]}
     )
     for axis in axes:
-        axis.axvspan(*map(pace.original, outcome.cut), color="#c62828", alpha=0.08, lw=0)
+        axis.axvspan(*map(outcome.pace.original, outcome.cut), color=RED, alpha=0.08, lw=0)
         axis.grid(alpha=0.3)
-    for sensor, colour in (("machine", "#5d4037"), ("room", "#1565c0")):
-        at, values = zip(*read_series(sensor), strict=True)
-        series.plot(at, values, lw=0.8, color=colour, label=sensor)
-    series.set_ylabel("°F, measured")
-    series.legend(loc="lower left", ncols=2, fontsize=8)
-    series.text(
-        pace.original(sum(outcome.cut) // 2), 112, "link to the room cut", ha="center", fontsize=9, color="#c62828"
-    )
-    series.set_ylim(20, 122)
-
-    for kind, colour, label, size in (
-        (Kind.TENTATIVE, "#f9a825", "tentative: in time, without the room", 6),
-        (Kind.INSERT, "#2e7d32", "final", 3),
-    ):
-        rows = outcome.alarms.rows(kind)
-        ends = [pace.original(_end(row)) for _, row in rows]
-        above.plot(ends, [row["above"] for _, row in rows], "s", ms=size, color=colour, label=label)
-        late = [(at - _end(row)) / 1e6 for at, row in rows]
-        if kind is Kind.INSERT:
-            # Corrections come late by nature; what counts is when something was first shown.
-            early = {_end(row) for _, row in outcome.alarms.rows(Kind.TENTATIVE)}
-            shown = [(x, y) for x, y, (_, row) in zip(ends, late, rows, strict=True) if _end(row) not in early]
-            ends, late = [list(each) for each in zip(*shown, strict=True)]
-        delay.plot(ends, late, "s", ms=3, color=colour)
-    calm = outcome.finals(outcome.undisturbed)
-    above.plot(
-        [pace.original(_end(row)) for row in calm],
-        [row["above"] for row in calm],
-        lw=1,
-        color="black",
-        label="the stage that nobody disturbed",
-        zorder=3,
-    )
-    for limit, name in ((26, "runs hot"), (-5, "stands still")):
-        above.axhline(limit, color="#c62828", ls="--", lw=1)
-        above.annotate(name, (0.995, limit), xycoords=above.get_yaxis_transform(), ha="right", va="bottom", fontsize=8, color="#c62828")
-    above.set_ylabel("°F above the room,\nmean of a day")
-    above.legend(loc="lower left", fontsize=8)
-    delay.axhline(outcome.max_delay / 1e6, color="#52606d", ls="--", lw=1)
-    delay.annotate("max_delay", (0.005, outcome.max_delay / 1e6), xycoords=delay.get_yaxis_transform(), va="bottom", fontsize=8, color="#52606d")
-    delay.set_ylim(0, None)
-    delay.set_ylabel("first shown after\nits end, s")
-    delay.set_xlim(FIRST, LAST)
-    figure.suptitle("Alarms of a machine, while the sensor of its room is cut off", x=0.01, ha="left")
+    _draw_series(series, outcome)
+    _draw_above(above, outcome)
+    _draw_delays(delays, outcome)
+    delays.set_xlim(FIRST, LAST)
+    title = "Alarms of a machine, while the sensor of its room is cut off"
+    figure.suptitle(title, x=0.01, ha="left")
     return figure
+
+
+def _draw_series(axis: Any, outcome: Outcome) -> None:
+    for sensor, colour in (("machine", BROWN), ("room", BLUE)):
+        at, values = zip(*read_series(sensor), strict=True)
+        axis.plot(at, values, lw=0.8, color=colour, label=sensor)
+    middle = outcome.pace.original(sum(outcome.cut) // 2)
+    axis.text(middle, 112, "link to the room cut", ha="center", fontsize=9, color=RED)
+    axis.set_ylabel("°F, measured")
+    axis.set_ylim(20, 122)
+    axis.legend(loc="lower left", ncols=2, fontsize=8)
+
+
+def _draw_above(axis: Any, outcome: Outcome) -> None:
+    def points(rows: list[dict[str, Any]]) -> tuple[list[datetime], list[float]]:
+        return [outcome.pace.original(_end(row)) for row in rows], [row["above"] for row in rows]
+
+    tentative = [row for _, row in outcome.alarms.rows(Kind.TENTATIVE)]
+    label = "tentative: in time, without the room"
+    axis.plot(*points(tentative), "s", ms=6, color=YELLOW, label=label)
+    axis.plot(*points(outcome.finals(outcome.alarms)), "s", ms=3.5, color=GREEN, label="final")
+    label = "final, of the stage that nobody disturbed"
+    axis.plot(*points(outcome.finals(outcome.undisturbed)), lw=1, color="black", label=label)
+    for name, limit in LIMITS.items():
+        axis.axhline(limit, color=RED, ls="--", lw=1)
+        across = axis.get_yaxis_transform()
+        style = {"ha": "right", "va": "bottom", "fontsize": 8, "color": RED}
+        axis.annotate(name, (0.995, limit), xycoords=across, **style)
+    axis.set_ylabel("°F above the room,\nmean of a day")
+    axis.legend(loc="lower left", fontsize=8)
+
+
+def _draw_delays(axis: Any, outcome: Outcome) -> None:
+    """How long after its end a window was first shown, as whatever."""
+    shown: dict[int, tuple[int, str]] = {}
+    for kind, colour in ((Kind.TENTATIVE, YELLOW), (Kind.INSERT, GREEN)):
+        for at, row in outcome.alarms.rows(kind):
+            if _end(row) not in shown or at < shown[_end(row)][0]:
+                shown[_end(row)] = (at, colour)
+    for colour in (GREEN, YELLOW):
+        late = [(end, at - end) for end, (at, of) in shown.items() if of == colour]
+        times = [outcome.pace.original(end) for end, _ in late]
+        axis.plot(times, [delay / 1e6 for _, delay in late], "s", ms=3.5, color=colour)
+    usual = median(at - end for end, (at, _) in shown.items() if at < outcome.cut[0])
+    limit = (usual + outcome.max_delay) / 1e6
+    axis.axhline(limit, color="#52606d", ls="--", lw=1)
+    style = {"va": "bottom", "fontsize": 8, "color": "#52606d"}
+    across = axis.get_yaxis_transform()
+    axis.annotate("max_delay more than usual", (0.005, limit), xycoords=across, **style)
+    axis.set_ylim(0, None)
+    axis.set_ylabel("first shown after\nits end, s")
 
 
 if __name__ == "__main__":

@@ -131,12 +131,24 @@ def draw(series: pd.DataFrame, answers: pd.DataFrame) -> Figure:
         low, high = (rows["mean_week"] + side * FAR * rows["deviation"] for side in (-1, 1))
         axis.plot(readings["at"], readings["value"], ".", ms=2, color="#9aa5b1", label="reading")
         axis.fill_between(
-            rows.index, low, high, color="#1565c0", alpha=0.12, lw=0, label="usual, by the last week"
+            rows.index,
+            low,
+            high,
+            color="#1565c0",
+            alpha=0.12,
+            lw=0,
+            label="usual, by the last week",
         )
-        axis.plot(rows.index, rows["mean_week"], color="#1565c0", lw=1, label="mean of the last week")
-        axis.plot(rows.index, rows["mean_hour"], color="#2e7d32", lw=1.2, label="mean of the last hour")
+        axis.plot(
+            rows.index, rows["mean_week"], color="#1565c0", lw=1, label="mean of the last week"
+        )
+        axis.plot(
+            rows.index, rows["mean_hour"], color="#2e7d32", lw=1.2, label="mean of the last hour"
+        )
         unusual = rows[rows["unusual"].eq(True)]
-        axis.plot(unusual.index, unusual["mean_hour"], ".", ms=6, color="#c62828", label="unusual hour")
+        axis.plot(
+            unusual.index, unusual["mean_hour"], ".", ms=6, color="#c62828", label="unusual hour"
+        )
         axis.set_ylabel(f"{sensor}\n{unit}")
         axis.set_ylim(bottom=0)
         axis.grid(alpha=0.3)

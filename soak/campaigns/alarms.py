@@ -6,8 +6,8 @@ import re
 import tempfile
 from pathlib import Path
 
-from harness.ports import free_port
 from harness.examples import EXAMPLES, load_example
+from harness.ports import free_port
 
 USES_SPARK = True
 DESCRIPTION = "the alarms of examples/machines: tentative through a cut, then those without one"

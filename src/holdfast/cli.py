@@ -202,7 +202,9 @@ def participant(
 @app.command(rich_help_panel=TOPOLOGIES)
 def console(
     file: Annotated[Path, typer.Argument(help="A topology, as TOML, that runs.")],
-    port: Annotated[int, typer.Option(help="The port of the page; 0 for any.", min=0, max=65535)] = 8800,
+    port: Annotated[
+        int, typer.Option(help="The port of the page; 0 for any.", min=0, max=65535)
+    ] = 8800,
     host: Annotated[
         str, typer.Option(help="The address of the page; beyond this machine it needs TLS.")
     ] = "127.0.0.1",
@@ -304,7 +306,9 @@ def verify(
     ] = None,
     model: Annotated[
         Literal["crash", "byzantine"] | None,
-        typer.Option(help="How they may be wrong: they end, or they lie.", show_default="byzantine"),
+        typer.Option(
+            help="How they may be wrong: they end, or they lie.", show_default="byzantine"
+        ),
     ] = None,
     mode: Annotated[
         Literal["blocking", "non-blocking", "hybrid"] | None,

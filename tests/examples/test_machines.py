@@ -1,4 +1,4 @@
-"""The example of the machine's alarms, without its processes: `make soak PART=alarms` runs those."""
+"""The example of the machine's alarms, without its processes; `make soak PART=alarms` has those."""
 
 from __future__ import annotations
 

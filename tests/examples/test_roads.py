@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 from pyspark.sql import SparkSession
 
-from holdfast.pictures import save_picture
 from harness.examples import load_example
+from holdfast.pictures import save_picture
 from tests.spark.conftest import spark as spark
 
 roads = load_example("roads")

@@ -9,9 +9,7 @@ import typer
 
 __all__ = ["serve", "tenant"]
 
-tenant = typer.Typer(
-    name="tenant", help="Tenants of a server of streams.", no_args_is_help=True
-)
+tenant = typer.Typer(name="tenant", help="Tenants of a server of streams.", no_args_is_help=True)
 
 State = Annotated[Path, typer.Option(help="The folder of the server.")]
 Store = Annotated[

@@ -46,7 +46,9 @@ def _read_text(place: str, path: str | Path) -> str:
             data = file.read(LARGEST_FILE + 1)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise _unreadable(place, f"cannot be read ({reason}); give a TOML file that is there") from error
+        raise _unreadable(
+            place, f"cannot be read ({reason}); give a TOML file that is there"
+        ) from error
     if len(data) > LARGEST_FILE:
         message = f"has more than {LARGEST_FILE // 1024} KiB; make several files of it"
         raise _unreadable(place, message)
