@@ -68,6 +68,7 @@ def draw(hours: pd.DataFrame, bills: pd.DataFrame) -> Figure:
     energy.stackplot(hours.index, hours.T.to_numpy(), labels=hours.columns, colors=colours)
     energy.set_ylabel("kWh in an hour")
     energy.set_xlim(hours.index[0], hours.index[-1])
+    energy.set_ylim(0, 1.25 * hours.sum(axis=1).max())
     energy.legend(title="tariff", loc="upper left", ncols=3, fontsize=8, title_fontsize=8)
     days = bills.assign(euros=bills["cents"].astype(float) / 100).groupby("day")["euros"]
     lines = [values.to_numpy() for _, values in days]
