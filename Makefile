@@ -4,7 +4,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 WORKERS ?= 2
 
-.PHONY: help demo test lint format bench soak pictures constraints java broker browser clean
+.PHONY: help demo example test lint docs format bench soak pictures constraints java broker browser clean
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -13,13 +13,19 @@ help: ## list the targets
 demo: $(INSTALLED) java ## sensors and a replicated pipeline on Spark, killed and cut: the answers hold
 	$(BIN)/holdfast demo
 
+example: $(INSTALLED) java ## run one of examples/: NAME=billing, roads or machines
+	$(BIN)/python examples/$(or $(NAME),roads)/example.py $(ARGS)
+
 test: $(INSTALLED) java broker browser ## run every test; ARGS="-k name" passes options to pytest
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
-lint: $(INSTALLED) ## check style, formatting and types
+lint: $(INSTALLED) docs ## check style, formatting, types, and the links of the documentation
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+
+docs: $(INSTALLED) ## build the site of docs/ into site/; a broken link or anchor fails
+	$(BIN)/sphinx-build --builder html --fresh-env --fail-on-warning --keep-going --quiet docs site
 
 format: $(INSTALLED) ## reformat the code and mend what ruff can mend
 	$(BIN)/ruff check --fix
@@ -42,7 +48,7 @@ constraints: ## pin the newest dependencies that fit pyproject.toml and benchmar
 	scripts/refresh-constraints.sh
 
 clean: ## remove the environments and everything generated
-	rm -rf .venv .venv-peers .build demo-output dist .hypothesis .mypy_cache .pytest_cache .ruff_cache spark-warehouse metastore_db derby.log artifacts
+	rm -rf .venv .venv-peers .build demo-output examples/*/output site dist .hypothesis .mypy_cache .pytest_cache .ruff_cache spark-warehouse metastore_db derby.log artifacts
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 java:

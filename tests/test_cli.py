@@ -283,8 +283,6 @@ def test_who_is_not_in_quarantine_cannot_be_admitted(run, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("options", "remedy"),
     [
-        (["--model", "evil"], "Invalid enum value 'evil' - at `$.model`"),
-        (["--mode", "fast"], "Invalid enum value 'fast' - at `$.mode`"),
         (["--faults", "0", "--allow-shared-hosts"], "faults: 0 is too few; give at least 1"),
         (["--config", "none.toml"], "none.toml: No such file or directory"),
         ([], "placement: no pools of hosts are given"),
@@ -296,7 +294,67 @@ def test_mistakes_of_verify_are_explained(
     monkeypatch.chdir(tmp_path)
     # Ctrl-C is for pytest here.
     monkeypatch.setattr("signal.signal", lambda *_: None)
+    Path("job.py").touch()
     code, _, error = run("verify", "job.py", *options)
     assert code == 1
     assert remedy in error
-    assert list(tmp_path.iterdir()) == []
+    assert list(tmp_path.iterdir()) == [tmp_path / "job.py"]
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "choices"),
+    [
+        ("--model", "evil", "'crash', 'byzantine'"),
+        ("--mode", "fast", "'blocking', 'non-blocking', 'hybrid'"),
+    ],
+)
+def test_choices_of_verify_are_told(run, option: str, value: str, choices: str) -> None:
+    code, _, error = run("verify", "job.py", option, value)
+    assert code == 2
+    assert f"'{value}' is not one of {choices}" in " ".join(error.replace("│", "").split())
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("check", "nowhere.toml"),
+        ("run", "nowhere.toml"),
+        ("tail", "minutes", "--file", "nowhere.toml"),
+        ("console", "nowhere.toml"),
+        ("edge", "check", "nowhere.toml"),
+        ("contracts", "show", "nowhere.toml"),
+        ("verify", "nowhere.toml"),
+        ("shadow", "nowhere.toml", "--last", "1", "--approximate", "hops"),
+    ],
+)
+def test_a_file_that_is_not_there_is_named_first(run, arguments: tuple[str, ...]) -> None:
+    code, _, error = run(*arguments)
+    assert code == cli.ExitCode.ERROR
+    assert error.startswith("error: nowhere.toml: ")
+    assert "no such file" in error.lower()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("run", "fleet.toml"),
+        ("node", "fleet.toml", "clean/1"),
+        ("verify", "fleet.toml", "--allow-shared-hosts"),
+        ("serve", "--listen", "127.0.0.1:0"),
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_without_java_the_remedy_is_told(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    from holdfast.topology.reference import EXAMPLE
+
+    (tmp_path / "fleet.toml").write_text(EXAMPLE)
+    ended = subprocess.run(
+        [COMMAND, *arguments],
+        cwd=tmp_path,
+        env={**os.environ, "JAVA_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert ended.returncode == cli.ExitCode.ERROR
+    assert "error: Spark needs Java >=17, found none; install Java 17" in ended.stderr

@@ -12,7 +12,7 @@ import traceback
 from collections.abc import Mapping
 from enum import IntEnum
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, Final, Literal, NoReturn
 
 import typer
 from rich.console import Console
@@ -34,6 +34,12 @@ class ExitCode(IntEnum):
     BUG = 70
 
 
+# The headings of `holdfast --help`.
+TRY: Final = "Try it"
+TOPOLOGIES: Final = "Pipelines with replicas"
+JOBS: Final = "Batch jobs that are verified"
+SHARING: Final = "The edge, tenants, other organisations"
+
 app = typer.Typer(
     name="holdfast",
     help="Windowed stream analytics on Apache Spark that stay available and right under faults.",
@@ -42,10 +48,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-app.add_typer(edge)
-app.add_typer(contracts)
-app.add_typer(tenant)
-app.command()(serve)
+app.add_typer(edge, rich_help_panel=SHARING)
+app.add_typer(contracts, rich_help_panel=SHARING)
+app.add_typer(tenant, rich_help_panel=SHARING)
 
 
 def _print_version(wanted: bool) -> None:
@@ -67,7 +72,7 @@ def holdfast(
     """Options that go before the command. `main` reads `--debug`, for it outlives this context."""
 
 
-@app.command()
+@app.command(rich_help_panel=TRY)
 def doctor() -> None:
     """Check that this machine has what Holdfast needs, and say what to do where it has not."""
     from holdfast.doctor import examine_machine, is_healthy, print_findings
@@ -78,7 +83,7 @@ def doctor() -> None:
         raise typer.Exit(ExitCode.ERROR)
 
 
-@app.command()
+@app.command(rich_help_panel=TOPOLOGIES)
 def check(
     file: Annotated[Path, typer.Argument(help="A topology, as TOML.")],
     svg: Annotated[Path | None, typer.Option(help="Draw it into this .svg too.")] = None,
@@ -89,7 +94,7 @@ def check(
     check_file(file, Console(), svg=svg)
 
 
-@app.command()
+@app.command(rich_help_panel=TOPOLOGIES)
 def node(
     file: Annotated[Path, typer.Argument(help="A topology, as TOML.")],
     party: Annotated[
@@ -121,7 +126,7 @@ def node(
     )
 
 
-@app.command()
+@app.command(rich_help_panel=TOPOLOGIES)
 def run(
     file: Annotated[Path, typer.Argument(help="A topology, as TOML.")],
     only: Annotated[
@@ -177,7 +182,7 @@ def run(
     )
 
 
-@app.command()
+@app.command(rich_help_panel=SHARING)
 def participant(
     file: Annotated[Path, typer.Argument(help="A participant, as TOML.")],
     master: Annotated[str, typer.Option(help="The Spark master that replicas use.")] = "local[2]",
@@ -193,10 +198,12 @@ def participant(
     run_participant(file, master=master, ending=ending)
 
 
-@app.command()
+@app.command(rich_help_panel=TOPOLOGIES)
 def console(
     file: Annotated[Path, typer.Argument(help="A topology, as TOML, that runs.")],
-    port: Annotated[int, typer.Option(help="The port of the page; 0 for any.")] = 8800,
+    port: Annotated[
+        int, typer.Option(help="The port of the page; 0 for any.", min=0, max=65535)
+    ] = 8800,
     host: Annotated[
         str, typer.Option(help="The address of the page; beyond this machine it needs TLS.")
     ] = "127.0.0.1",
@@ -233,7 +240,7 @@ def console(
     show_console(file, Console(), wish, routes=read_routes(route or []), ending=ending)
 
 
-@app.command()
+@app.command(rich_help_panel=TOPOLOGIES)
 def tail(
     stream: Annotated[str, typer.Argument(help="A stream or stage of the topology.")],
     file: Annotated[Path, typer.Option("--file", "-f", help="The topology, as TOML.")],
@@ -275,7 +282,7 @@ def tail(
     )
 
 
-@app.command()
+@app.command(rich_help_panel=TOPOLOGIES)
 def readmit(
     file: Annotated[Path, typer.Argument(help="A topology, as TOML.")],
     party: Annotated[str, typer.Argument(help="STAGE/REPLICA that was found lying, as clean/1.")],
@@ -288,7 +295,7 @@ def readmit(
         print(line)
 
 
-@app.command()
+@app.command(rich_help_panel=JOBS)
 def verify(
     file: Annotated[
         Path, typer.Argument(help="A job: a Python file, a PySpark program, or Spark SQL.")
@@ -297,12 +304,14 @@ def verify(
         int | None, typer.Option(help="How many replicas may be wrong.", show_default="1")
     ] = None,
     model: Annotated[
-        str | None,
-        typer.Option(help="crash or byzantine: they end, or may lie.", show_default="byzantine"),
+        Literal["crash", "byzantine"] | None,
+        typer.Option(
+            help="How they may be wrong: they end, or they lie.", show_default="byzantine"
+        ),
     ] = None,
     mode: Annotated[
-        str | None,
-        typer.Option(help="blocking, non-blocking or hybrid.", show_default="hybrid"),
+        Literal["blocking", "non-blocking", "hybrid"] | None,
+        typer.Option(help="When a stage may begin.", show_default="hybrid"),
     ] = None,
     slices: Annotated[
         int | None,
@@ -312,9 +321,16 @@ def verify(
         Path | None,
         typer.Option(help="A new folder for the result.", show_default="FILE's name-verified"),
     ] = None,
-    storage: Annotated[Path | None, typer.Option(help="A folder that all replicas see.")] = None,
+    storage: Annotated[
+        Path | None,
+        typer.Option(help="A folder that all replicas see.", show_default=".holdfast-verify/..."),
+    ] = None,
     work: Annotated[
-        Path | None, typer.Option(help="A folder of this machine for keys, journals and logs.")
+        Path | None,
+        typer.Option(
+            help="A folder of this machine for keys, journals and logs.",
+            show_default=".holdfast-verify/...",
+        ),
     ] = None,
     config: Annotated[
         Path | None, typer.Option(help="The hosts there are and all settings, as TOML.")
@@ -330,6 +346,7 @@ def verify(
     """Run replicas of a Spark job that check each other, and deliver only what they agree on."""
     from threading import Event
 
+    from holdfast.doctor import require_java
     from holdfast.verify.command import verify_job
     from holdfast.verify.config import Config
 
@@ -342,7 +359,12 @@ def verify(
         "work": None if work is None else str(work),
         "allow_shared_hosts": allow_shared_hosts or None,
     }
+    # Before anything about hosts: whoever mistypes a name wants to hear of that.
+    if not file.is_file():
+        raise InvalidArgumentError(f"{file}: there is no such file; give that of a job")
     settings = (Config() if config is None else Config.read(config)).override(given)
+    if not any(pool.launch for pool in settings.pools):
+        require_java()
     ending = Event()
     for each in (signal.SIGINT, signal.SIGTERM):
         signal.signal(each, lambda *_: ending.set())
@@ -350,7 +372,7 @@ def verify(
     verify_job(file, settings, result, Console(), wait=wait, ending=ending)
 
 
-@app.command()
+@app.command(rich_help_panel=TRY)
 def demo(
     folder: Annotated[
         Path,
@@ -368,7 +390,7 @@ def demo(
     run(Console(), folder)
 
 
-@app.command()
+@app.command(rich_help_panel=TRY)
 def shadow(
     file: Annotated[Path, typer.Argument(help="A CSV file with a line of column names.")],
     last: Annotated[int, typer.Option(help="How many of the newest rows the window keeps.")],
@@ -399,7 +421,7 @@ def shadow(
         print(f"picture: {draw_shadow(tried, picture)}")
 
 
-@app.command()
+@app.command(rich_help_panel=TRY)
 def sim(
     seeds: Annotated[
         int | None, typer.Option(help="How many seeds to run.", show_default="1000")
@@ -472,6 +494,9 @@ def _check_together(
             raise InvalidArgumentError(
                 f"{name}: does not go {'with' if one else 'without'} --seed; {remedy}"
             )
+
+
+app.command(rich_help_panel=SHARING)(serve)
 
 
 def main() -> NoReturn:

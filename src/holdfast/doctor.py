@@ -18,10 +18,23 @@ from packaging.requirements import Requirement
 from rich.console import Console
 from rich.table import Table
 
-__all__ = ["Finding", "examine_machine", "is_healthy", "print_findings"]
+from holdfast.errors import HoldfastError
+
+__all__ = [
+    "Finding",
+    "MachineError",
+    "examine_machine",
+    "is_healthy",
+    "print_findings",
+    "require_java",
+]
 
 OLDEST_PYTHON = (3, 11)
 OLDEST_JAVA = 17
+
+
+class MachineError(HoldfastError):
+    """This machine lacks something; `holdfast doctor` looks at all of it."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +81,14 @@ def examine_java(java: str | None = None) -> Finding:
         fits=found is not None and int(found.split(".")[0]) >= OLDEST_JAVA,
         remedy=remedy,
     )
+
+
+def require_java() -> None:
+    """Raise if Spark could not start here for want of Java."""
+    java = examine_java()
+    if not java.fits:
+        found = java.found or "none"
+        raise MachineError(f"Spark needs Java {java.needed}, found {found}; {java.remedy}")
 
 
 def java_version(java: str) -> str | None:

@@ -15,6 +15,7 @@ from rich.console import Console
 from holdfast.demo import show
 from holdfast.demo.crash import Crash
 from holdfast.demo.fleet import Fleet
+from holdfast.doctor import MachineError
 from tests.demo.rig import answer
 
 
@@ -101,7 +102,7 @@ def test_ctrl_c_ends_the_pipeline(tmp_path, console, actor, monkeypatch):
 
 def test_without_java_it_says_what_to_do(tmp_path, console, monkeypatch):
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    with pytest.raises(show.DemoError, match="needs Java >=17, found none: install Java 17"):
+    with pytest.raises(MachineError, match="needs Java >=17, found none; install Java 17"):
         show.run(console, tmp_path)
     assert printed(console) == ""
 

@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from harness.examples import load_example
 from harness.verified.oracle import expected_bills, rows_by_bill
+from holdfast.pictures import save_picture
 from holdfast.verify import Job, load_job
 from holdfast.verify.twice import check_job
 from tests.spark.conftest import spark as spark
@@ -54,3 +56,13 @@ def test_python_and_sql_are_the_same_job(spark: SparkSession, folder: Path) -> N
 def test_no_stage_depends_on_chance(spark: SparkSession, folder: Path, name: str) -> None:
     checks = check_job(spark, load(folder / name))
     assert [(each.difference, each.suspects) for each in checks] == [(None, ())] * 3
+
+
+def test_the_picture_has_every_hour_and_every_bill(spark: SparkSession, folder: Path) -> None:
+    example = load_example("billing")
+    hours = example.read_hours(folder / "data")
+    bills = load(folder / "billing.py").run(spark)["bills"].toPandas()
+    assert len(hours) == 48
+    assert hours.to_numpy().sum() == pytest.approx(bills["kwh"].sum())
+    figure = example.draw(hours, bills)
+    assert save_picture(figure, folder / "billing.png").stat().st_size > 20_000

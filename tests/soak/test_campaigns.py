@@ -8,6 +8,7 @@ from harness.parts import load_part, part_names
 from soak import campaigns
 
 LIVE = {
+    "alarms",
     "edge",
     "federation-stages",
     "nodes",

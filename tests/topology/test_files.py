@@ -42,7 +42,7 @@ def read_or_error(path: Path) -> Topology | TopologyError:
         (b"a = " + b"{a=" * 20_000, "nests too deeply"),
         (b"a = " + b"9" * 5_000, "is no TOML"),
         (b"a = 2020-13-45\n", "is no TOML"),
-        (b"#" * 300_000, "has more than 256 KiB; make several topologies of it"),
+        (b"#" * 300_000, "has more than 256 KiB; make several files of it"),
         (b"", "bucket: is missing"),
     ],
 )

@@ -19,7 +19,7 @@ from holdfast.demo.failures import Outcome, break_pipeline
 from holdfast.demo.fleet import SIZE, SLIDE, Fleet, run_fleet
 from holdfast.demo.picture import draw_failure, draw_sensors
 from holdfast.demo.pipeline import Pipeline
-from holdfast.doctor import examine_java
+from holdfast.doctor import require_java
 
 __all__ = ["DemoError", "run"]
 
@@ -102,13 +102,6 @@ def show_outcome(console: Console, outcome: Outcome) -> str:
     )
     console.print(summary)
     return summary
-
-
-def require_java() -> None:
-    java = examine_java()
-    if not java.fits:
-        found = java.found or "none"
-        raise DemoError(f"Spark needs Java {java.needed}, found {found}: {java.remedy}")
 
 
 def require_folder(folder: Path) -> None:

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
+from holdfast.doctor import require_java
 from holdfast.errors import HoldfastError, InvalidArgumentError
 from holdfast.parties.places import security_of
 from holdfast.parties.process import SUPERVISOR
@@ -152,6 +153,9 @@ class Supervisor:
             if party.kind is PartyKind.REPLICA:
                 keeper.environment = self.environment
             self.keepers[name] = keeper
+        if any(keeper.party.kind is PartyKind.REPLICA for keeper in self.keepers.values()):
+            # Else they would end and be started again for ever, and only their logs would say why.
+            require_java()
         if ports:
             self._write_targets([ports[name] for name in self.keepers])
 

@@ -98,7 +98,11 @@ def read_column(path: Path, column: str) -> list[float]:
     try:
         with path.open(newline="", encoding="utf-8-sig") as lines:
             return list(_numbers(path, csv.reader(lines), column))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+    except OSError as error:
+        raise HoldfastError(
+            f"{path}: cannot be read ({error.strerror}); give a CSV file that is there"
+        ) from error
+    except (UnicodeDecodeError, csv.Error) as error:
         raise HoldfastError(
             f"{path}: cannot be read as CSV ({error}); give a file of comma-separated text"
         ) from error

@@ -8,7 +8,10 @@ from contextlib import suppress
 from typing import Final
 
 from py4j.protocol import Py4JError
+from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
+
+from holdfast.doctor import require_java
 
 __all__ = [
     "DRIVER_GONE",
@@ -71,7 +74,12 @@ def local_session(
         builder = builder.config("spark.driver.extraJavaOptions", java)
     for setting, value in STREAMING.items():
         builder = builder.config(setting, value)
-    return builder.getOrCreate()
+    try:
+        return builder.getOrCreate()
+    except PySparkRuntimeError:
+        # Without Java Spark says only that something has exited.
+        require_java()
+        raise
 
 
 def stop_session(spark: SparkSession) -> None:

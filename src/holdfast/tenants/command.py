@@ -9,9 +9,7 @@ import typer
 
 __all__ = ["serve", "tenant"]
 
-tenant = typer.Typer(
-    name="tenant", help="Those who share a server of streams.", no_args_is_help=True
-)
+tenant = typer.Typer(name="tenant", help="Tenants of a server of streams.", no_args_is_help=True)
 
 State = Annotated[Path, typer.Option(help="The folder of the server.")]
 Store = Annotated[
@@ -122,7 +120,7 @@ def rotate(
 
 @tenant.command("list")
 def names(state: State = Path("tenants"), database: Store = None) -> None:
-    """Their names."""
+    """List the tenants."""
     from holdfast.tenants.service import Service
 
     service = Service.open(state, database)

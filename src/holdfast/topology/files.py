@@ -46,9 +46,11 @@ def _read_text(place: str, path: str | Path) -> str:
             data = file.read(LARGEST_FILE + 1)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise _unreadable(place, f"cannot be read ({reason}); give a topology file") from error
+        raise _unreadable(
+            place, f"cannot be read ({reason}); give a TOML file that is there"
+        ) from error
     if len(data) > LARGEST_FILE:
-        message = f"has more than {LARGEST_FILE // 1024} KiB; make several topologies of it"
+        message = f"has more than {LARGEST_FILE // 1024} KiB; make several files of it"
         raise _unreadable(place, message)
     try:
         return data.decode("utf-8-sig")
@@ -62,7 +64,7 @@ def _parse(place: str, text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except RecursionError:
-        raise _unreadable(place, "nests too deeply; a topology has flat tables") from None
+        raise _unreadable(place, "nests too deeply; its tables are flat") from None
     except ValueError as error:  # Syntax, or a number of too many digits.
         raise _unreadable(place, f"is no TOML: {error}; mend it there") from error
 

@@ -34,7 +34,7 @@ class Daba(Generic[V, S, R]):
     """A sliding window: O(1) per operation at worst; evicting or sliding over k costs O(k).
 
     Oldest first: ready, left, right, rear (together the front) and back. Invariants after every
-    operation, unless the window is empty: |left| = |right|, and |ready| = |back| + 1.
+    operation, unless the window is empty: `|left| = |right|`, and `|ready| = |back| + 1`.
     """
 
     def __init__(self, monoid: Monoid[V, S, R]) -> None:
