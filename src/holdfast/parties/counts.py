@@ -82,5 +82,6 @@ def spark_status(progress: Mapping[str, Any] | None, page: str | None) -> dict[s
     return {
         "batch_seconds": (said.get("durationMs") or {}).get("triggerExecution", 0) / 1000,
         "state_rows": sum(operator.get("numRowsTotal", 0) for operator in operators),
+        "state_bytes": sum(operator.get("memoryUsedBytes", 0) for operator in operators),
         "spark_ui": page,
     }

@@ -54,6 +54,18 @@ class Client:
         answer: list[dict[str, Any]] = self._ask("POST", f"{_path(stream)}/updates", body)
         return answer
 
+    def streams(self, limit: int = 100) -> list[dict[str, Any]]:
+        """Your own."""
+        answer: list[dict[str, Any]] = self._ask(
+            "GET", f"/v1/streams?{urlencode({'limit': limit})}"
+        )
+        return answer
+
+    def status(self, stream: str) -> dict[str, Any]:
+        """What a stream is and how it does."""
+        answer: dict[str, Any] = self._ask("GET", _path(stream))
+        return answer
+
     def last(self, stream: str) -> dict[str, Any]:
         answer: dict[str, Any] = self._ask("GET", f"{_path(stream)}/last")
         return answer
