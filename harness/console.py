@@ -67,7 +67,7 @@ def running(folder: Path) -> Iterator[tuple[Path, str, str]]:
         kwargs={
             "demo": True,
             "only": [],
-            "options": ["--master", "local[1]"],
+            "options": ["--master", "local[1]", "--spark-ui"],
             "metrics": None,
             "ending": ending,
         },

@@ -45,9 +45,9 @@ def moved(federation: Federation, name: str) -> int:
 
 def test_contracts_moves_and_balances_of_both_sides(federation: Federation) -> None:
     with federation.start("north"), federation.start("south"):
-        for name in ("north", "south"):
-            wait_for(f"three moves of {name}", lambda: moved(federation, name) == 3, 30)
-        for name in ("north", "south"):
+        names = ("north", "south")
+        wait_for("moves", lambda: all(moved(federation, each) == 3 for each in names), 30)
+        for name in names:
             contracts, moves, balances = asked(federation, name)
             sign = -1 if name == "north" else 1
             prices = {(row[0], row[1]): row[2:] for row in contracts.rows}

@@ -1,7 +1,8 @@
 """How all parties were during the last hour: second by second, in a bounded amount of memory.
 
 Facts change rarely and are kept when they do; so are votes, which change with each bucket. Numbers
-are kept once a second in one table of fixed size. Nothing here looks at a clock: times, in seconds since 1970, are given.
+are kept once a second in one table of fixed size. Nothing here looks at a clock: times, in seconds
+since 1970, are given.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Tables that other parts of the system have for the page: a panel appears when one is registered.
 
-Each is asked in a thread of its own, so that one that is slow delays nobody. What it said is kept for
-an hour, so that one can go back to it.
+Each is asked in a thread of its own, so that one that is slow delays nobody. What it said is kept
+for an hour, so that one can go back to it.
 """
 
 from __future__ import annotations

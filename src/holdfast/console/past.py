@@ -1,7 +1,7 @@
-"""What was said of one thing during the last hour: each word from when it was new, pressed together.
+"""What was said of one thing during the last hour: each word from when it was new, compressed.
 
-For what changes as a whole and is looked at rarely: tables of panels, votes. Nothing here looks at a
-clock: times, in seconds since 1970, are given.
+For what changes as a whole and is looked at rarely: tables of panels, votes. Nothing here looks at
+a clock: times, in seconds since 1970, are given.
 """
 
 from __future__ import annotations

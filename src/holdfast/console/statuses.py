@@ -72,8 +72,8 @@ SEVERITIES: Final = {
 Name = Annotated[str, msgspec.Meta(max_length=256)]
 Names = Annotated[list[Name], msgspec.Meta(max_length=4096)]
 Bucket = tuple[int, Annotated[str, msgspec.Meta(max_length=256, pattern="^[admw]*$")], int]
-"""When it begins, in microseconds; a letter for each replica: agreed, dissented, missing, waiting for
-others; and how often it was calculated again."""
+"""When it begins, in microseconds; a letter for each replica, which agreed, dissented, is missing
+or waits for others; and how often it was calculated again."""
 
 
 class StatusError(HoldfastError):

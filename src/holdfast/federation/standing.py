@@ -1,7 +1,7 @@
-"""How a participant stands just now, as a file beside its ledger: what runs where, and who is silent.
+"""How a participant stands, as a file beside its ledger: what runs where, and who is silent.
 
-Written every second, for its operator's eyes: `holdfast console` shows it. Nothing depends on it, so
-a disk that is full stops nothing here.
+Written every second, for its operator's eyes: `holdfast console` shows it. Nothing depends on it,
+so a disk that is full stops nothing here.
 """
 
 from __future__ import annotations

@@ -91,10 +91,13 @@ class Board {
   }
 
   #heads(buckets) {
+    let last = "";
     buckets.forEach(([start], column) => {
       if (this.#head.cells.length <= column + 1) this.#head.append(make("td"));
-      // A time now and then; it reaches over the columns after it.
-      const shown = column % 5 === 0 && column + 4 < buckets.length ? clock(start / 1000) : "";
+      // A time now and then, if it is another one; it reaches over the columns after it.
+      const time = clock(start / 1000), isDue = column % 5 === 0 && column + 3 < buckets.length;
+      const shown = isDue && time !== last ? time : "";
+      last = shown || last;
       const cell = this.#head.cells[column + 1];
       if (cell.said === shown) return;
       cell.said = shown;
