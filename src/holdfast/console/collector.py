@@ -77,8 +77,9 @@ class Collector:
         }
         """The streams that sinks vote on. Nobody can ask a sink, so our own votes are shown."""
         self.history = History([*self._parties, *self._own.values()])
-        keep = leaves(topology)[:KEPT_STREAMS] if watch is None else watch
-        self.tails = Tails(topology, open_, keep=keep, clock=clock)
+        if watch is None:
+            watch = list(dict.fromkeys([*leaves(topology)[:KEPT_STREAMS], *self._own]))
+        self.tails = Tails(topology, open_, keep=watch, clock=clock)
         self._conditions: dict[str, Condition] = {}
         self._answered: set[str] = set()
         self._shown: dict[str, Condition] = {}
