@@ -10,14 +10,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Thread
 
-from playwright.sync_api import Locator, Page
+from playwright.sync_api import Locator, Page, expect
 from rich.console import Console
 
 from harness.ports import free_port
 from harness.processes import wait_until
 from holdfast.console.command import Wish, run_with_console
 
-__all__ = ["order", "party", "running"]
+__all__ = ["go_back_to", "order", "party", "running"]
 
 FLEET = """
 name = "fleet"
@@ -67,7 +67,7 @@ def running(folder: Path) -> Iterator[tuple[Path, str, str]]:
         kwargs={
             "demo": True,
             "only": [],
-            "options": ["--master", "local[1]"],
+            "options": ["--master", "local[1]", "--spark-ui"],
             "metrics": None,
             "ending": ending,
         },
@@ -93,3 +93,15 @@ def order(page: Page, name: str, button: str) -> None:
     party(page, name).click()
     page.get_by_role("button", name=button, exact=True).click()
     page.keyboard.press("Escape")
+
+
+def go_back_to(page: Page, moment: float) -> None:
+    """To the last step of the time bar before a moment, which is less than a second before it, by
+    the arrow keys."""
+    slider = page.locator("#when")
+    slider.focus()
+    for _ in range(1800):
+        slider.press("ArrowLeft")
+        if float(slider.get_attribute("data-at") or "inf") <= moment * 1000:
+            break
+    expect(page.locator("#past")).to_be_visible(timeout=60_000)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
@@ -58,6 +58,8 @@ def _address(ports: Iterator[int]) -> str:
 
 class _Silent:
     """A stream of which only the benchmark tells."""
+
+    found: Mapping[str, Any] = {}
 
     def next(self, timeout: float | None = None) -> Told | None:
         Event().wait(timeout)

@@ -227,16 +227,42 @@ def console(
         list[str] | None,
         typer.Option(help="PARTY=HOST:PORT: reach a party elsewhere than the file says."),
     ] = None,
+    participant: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="Show the contracts, moves and balances of this participant of a federation, "
+            "which runs on this host; may be given again."
+        ),
+    ] = None,
+    tenants: Annotated[
+        str | None,
+        typer.Option(help="Show streams of a `holdfast serve` at this address: http://HOST:PORT."),
+    ] = None,
+    tenant_token_file: Annotated[
+        list[Path] | None,
+        typer.Option(help="With --tenants: the token of a tenant to show; may be given again."),
+    ] = None,
 ) -> None:
     """Show a running topology on a web page: live, and as it was during the last hour."""
     from threading import Event
 
     from holdfast.console.command import Wish, show_console
+    from holdfast.console.tenants import Tenancy
     from holdfast.parties.process import read_routes
 
     ending = Event()
     signal.signal(signal.SIGTERM, lambda *_: ending.set())
-    wish = Wish(port, host, tuple(name or ()), token_file, watch)
+    if tenant_token_file and tenants is None:
+        raise InvalidArgumentError("--tenant-token-file: does not go without --tenants; give it")
+    wish = Wish(
+        port,
+        host,
+        tuple(name or ()),
+        token_file,
+        watch,
+        participant or (),
+        None if tenants is None else Tenancy(tenants, tenant_token_file or ()),
+    )
     show_console(file, Console(), wish, routes=read_routes(route or []), ending=ending)
 
 

@@ -178,11 +178,13 @@ class FakeStreams:
 
     def __init__(self) -> None:
         self.queues: defaultdict[str, list[Queue[Told]]] = defaultdict(list)
+        self.found: dict[str, Any] = {}
+        """What reading shows of the publishers, if they are compared."""
 
     def open(self, stream: str) -> FakeReader:
         queue: Queue[Told] = Queue()
         self.queues[stream].append(queue)
-        return FakeReader(queue)
+        return FakeReader(queue, self)
 
     def tell(self, stream: str, *told: Told) -> None:
         """To everybody who reads it now."""
@@ -192,9 +194,14 @@ class FakeStreams:
 
 
 class FakeReader:
-    def __init__(self, queue: Queue[Told]) -> None:
+    def __init__(self, queue: Queue[Told], streams: FakeStreams | None = None) -> None:
         self._queue = queue
+        self._streams = streams
         self.is_closed = False
+
+    @property
+    def found(self) -> Mapping[str, Any]:
+        return {} if self._streams is None else self._streams.found
 
     def next(self, timeout: float | None = None) -> Told | None:
         with suppress(Empty):

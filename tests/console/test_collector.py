@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from threading import Event
+from typing import Any
 
+import msgspec
 import pytest
 
+from harness.ports import free_port
 from holdfast.console.collector import Collector, Kept, written
 from holdfast.console.panels import Panel, Table
 from holdfast.console.statuses import ABSENT, ENDED, FROZEN, READING, STARTING, UNKNOWN
@@ -120,6 +125,32 @@ def test_processes_that_we_keep_tell_more_than_silence(fleet: FakeFleet) -> None
         assert collector.conditions()["clean/1"].facts["cuts"] == ("readings",)
 
 
+def test_our_own_votes_stand_for_those_of_a_sink(tmp_path: Path) -> None:
+    """Nobody can ask a sink."""
+    topology = fleet_topology(tmp_path)
+    sums = replace(topology.stages["sums"], replicas=[f"127.0.0.1:{free_port()}" for _ in range(4)])
+    archive = replace(topology.sinks["archive"], policy="vote")
+    topology = replace(
+        topology, stages={**topology.stages, "sums": sums}, sinks={"archive": archive}
+    )
+    with FakeFleet(topology) as fleet, watch(fleet) as collector:
+        votes = {"replicas": ["sums/1", "sums/2"], "buckets": [[1_000_000, "ad", 0]]}
+        fleet.streams.found = {"accused": {"sums/2": 1}, "votes": {"sums": votes}}
+        mine = "this console, of sums"
+        wait_for(lambda: mine in states(collector))
+        found = written(collector.conditions()[mine])
+        assert found["votes"]["accused"] == {"sums/2": 1}
+        assert found["ballots"]["sums"]["buckets"] == [(1_000_000, "ad", 0)]
+        wait_for(lambda: collector.conditions(time.time()).get(mine) is not None)
+
+
+def shown(collector: Collector, at: float | None = None) -> dict[str, Any]:
+    """The one table of the first panel."""
+    tables = json.loads(msgspec.json.encode(collector.panels(at)[0]["tables"]))
+    [table] = tables
+    return dict(table)
+
+
 def test_a_panel_appears_when_it_is_registered(fleet: FakeFleet) -> None:
     answers: list[Table | Exception] = [Table(("tenant", "rows"), [["a", 7]])]
     slow = Event()
@@ -134,9 +165,13 @@ def test_a_panel_appears_when_it_is_registered(fleet: FakeFleet) -> None:
         assert collector.panels() == []
         collector.register(Panel("tenants", "Tenants", ask))
         collector.register(Panel("slow", "Slow", lambda: Table((), ()) if slow.wait(60) else ask()))
-        wait_for(lambda: collector.panels()[0]["rows"] == [["a", 7]])
+        wait_for(lambda: shown(collector)["rows"] == [["a", 7]])
+        then = time.time()
         answers[0] = HoldfastError("the register is away")
-        wait_for(lambda: collector.panels()[0]["note"] == "the register is away")
+        wait_for(lambda: shown(collector)["note"] == "the register is away")
+        # It can be gone back to; before it was registered, nothing was known of it.
+        assert shown(collector, then)["rows"] == [["a", 7]]
+        assert shown(collector, then - 60)["note"] == "nothing is known of then"
         wait_for(lambda: all_well(collector))
         slow.set()
 

@@ -30,6 +30,7 @@ EVERYTHING: dict[str, Any] = {
     "gave_up": {"clean": "clean/1 against clean/2"},
     "batch_seconds": 0.5,
     "state_rows": 3,
+    "state_bytes": 300,
     "log_bytes": 4096,
     "received_bytes": 77,
     "links": {"readings": True},

@@ -97,3 +97,21 @@ def test_the_hour_at_a_glance_shows_the_worst_of_each_piece() -> None:
     assert cells[3000 // 15] == SEVERITIES["ABSENT"]
     assert sorted(cells)[:-2] == [SEVERITIES["STABLE"]] * 238
     assert history.overview(START - 7200, START - 3600, 10) == [0] * 10
+
+
+def test_votes_and_batches_can_be_gone_back_to() -> None:
+    history = History(["a", "b"])
+    for second in range(100):
+        ballots = (
+            {} if second < 10 else {"clean": {"replicas": ["x"], "buckets": [[second, "a", 0]]}}
+        )
+        found = Condition({"state": "STABLE"}, (float(second),) * len(FIGURES), ballots=ballots)
+        if second == 0:
+            history.change(START, "a", found.facts)
+        if second != 50:
+            history.tick(START + second, {"a": found})
+    assert history.at(START + 5)["a"].ballots == {}
+    assert history.at(START + 30)["a"].ballots["clean"]["buckets"] == [[30, "a", 0]]
+    series = history.series("batch_seconds", START + 60, 60)
+    assert series["a"] == [float(each) for each in range(1, 50)] + [0.0] + list(range(51, 61))
+    assert series["b"] == [0.0] * 60

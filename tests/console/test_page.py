@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +15,21 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from harness.browser import PHONE, chromium, opened
+from harness.console import go_back_to
 from holdfast.console.collector import Collector
-from holdfast.console.panels import Panel, Table
+from holdfast.console.panels import Mark, Panel, Table
 from holdfast.console.serving import ConsoleServer
 from holdfast.parties.reader import Told
 from holdfast.tuples import Kind
 from holdfast.wire import Security
-from tests.console.fake_fleet import SECOND, FakeFleet, fleet_topology, wait_for_pieces, windows
+from tests.console.fake_fleet import (
+    NOW,
+    SECOND,
+    FakeFleet,
+    fleet_topology,
+    wait_for_pieces,
+    windows,
+)
 from tests.wire.parties import wait_for
 
 TOKEN = "a-token-for-tests"
@@ -159,20 +169,13 @@ def test_going_back_and_to_live_again(browser: Browser, shown: Shown) -> None:
         shown.tell(windows([now - 1], {"north": 10}))
         expect(page.locator("#chart-now")).to_contain_text("is 10", timeout=BUSY)
         calm = time.time()
-        # The bar moves in whole seconds, and knows the hour of up to three seconds ago.
-        wait_for(lambda: time.time() > calm + 4)
+        # The bar moves in whole seconds: a moment between the two must be among them.
+        wait_for(lambda: time.time() > calm + 3, 30)
         shown.fleet.say("sums/2", state="UP_FAILURE")
         shown.tell(windows([now + 1], {"north": 99}, Kind.TENTATIVE))
         expect(party(page, "sums/2")).to_have_class("party is-tentative", timeout=BUSY)
         expect(page.locator("#chart-now")).to_contain_text("is 99", timeout=BUSY)
-        slider = page.locator("#when")
-        slider.focus()
-        while page.evaluate("view => Number(document.getElementById('when').value)") > 3600 - 60:
-            slider.press("ArrowLeft")
-            said = page.locator("#when-says").inner_text()
-            if said[:8] <= time.strftime("%H:%M:%S", time.localtime(calm + 2)):
-                break
-        expect(page.locator("#past")).to_be_visible(timeout=BUSY)
+        go_back_to(page, calm + 1)
         expect(party(page, "sums/2")).to_have_class("party is-stable", timeout=BUSY)
         expect(page.locator("#chart-now")).to_contain_text("is 10", timeout=BUSY)
         assert page.locator("#live").get_attribute("aria-pressed") == "false"
@@ -236,23 +239,87 @@ def test_without_the_token_nothing_can_be_done(browser: Browser, tmp_path: Path)
         expect(page.get_by_role("button", name="Kill sums/1")).to_be_visible(timeout=BUSY)
 
 
-def test_votes_panels_and_a_fleet_that_lies(browser: Browser, tmp_path: Path) -> None:
-    panel = Panel("tenants", "Tenants", lambda: Table(("tenant", "rows"), [["<b>a</b>", 7]]))
-    with console(tmp_path, panels=(panel,)) as shown, opened(browser, shown.url) as page:
+def votes(*letters: str) -> dict[str, Any]:
+    """On buckets of one second each, for what sums/1 says."""
+    buckets = [[(NOW + at) * SECOND, each, 0] for at, each in enumerate(letters)]
+    return {"clean": {"replicas": ["clean/1", "clean/2", "clean/3"], "buckets": buckets}}
+
+
+JUDGED: dict[str, Any] = {
+    "accused": {"clean/2": 3},
+    "quarantined": ["clean/2"],
+    "recalculated": 2,
+    "tainted": 0,
+    "gave_up": {},
+    "waits_for": [],
+}
+
+
+def test_votes_by_bucket_and_who_dissented(browser: Browser, shown: Shown) -> None:
+    with opened(browser, shown.url, timezone_id="UTC") as page:
+        is_well(page)
         expect(page.locator("#votes")).to_be_hidden()
+        shown.fleet.say("sums/1", **JUDGED, votes=votes("aaa", "ada", "aam"))
+        shown.fleet.say("sums/2", **JUDGED | {"accused": {}}, votes=votes("aaa"))
+        expect(page.locator("#vote-totals")).to_contain_text("clean/2 (3 times)", timeout=BUSY)
+        expect(party(page, "clean/2")).to_have_class("party is-stable accused")
+        expect(page.locator("#choose-reader")).to_have_value("sums/1")
+        cells = page.locator(".ballots tbody td")
+        expect(cells).to_have_count(9, timeout=BUSY)
+        looks = cells.evaluate_all("cells => cells.map(cell => cell.className)")
+        agreed, dissented, missing = "agreed", "dissented", "missing"
+        assert looks == [agreed] * 4 + [dissented] + [agreed] * 3 + [missing]
+        when = datetime.fromtimestamp(NOW + 1, UTC).strftime("%H:%M:%S")
+        expect(cells.nth(4)).to_have_attribute("aria-label", f"{when}, clean/2: dissented")
+        expect(page.locator("#ballots")).to_contain_text(
+            f"clean/2 dissented on 1 of the last 3 buckets, last at {when}. "
+            "clean/3 was missing on 1 of the last 3 buckets."
+        )
+        page.locator("#choose-reader").select_option("sums/2")
+        expect(page.locator("#ballots")).to_contain_text("All agreed on the last bucket.")
+
+
+def test_panels_live_and_as_they_were(browser: Browser, tmp_path: Path) -> None:
+    tables = [
+        Table(("Task", "State"), [["<b>a</b>", Mark("moved", "stable")]], title="Moves"),
+        Table(("Partner", "Balance"), [["south", -1.5]], "a note", title="Balances"),
+    ]
+    panel = Panel("contracts", "Contracts", lambda: tables, every=0.1)
+    with console(tmp_path, panels=(panel,)) as shown, opened(browser, shown.url) as page:
+        found = page.locator("#panel-contracts")
+        expect(found).to_contain_text("<b>a</b>", timeout=BUSY)
+        expect(found.locator(".word")).to_have_class("word is-stable")
+        expect(found.locator("tbody td.number")).to_have_text(["-1.5"])
+        expect(found).to_contain_text("a note")
+        then = time.time()
+        tables[:] = [Table((), (), "the register is away")]
+        expect(found).to_have_text("Contractsthe register is away", timeout=BUSY)
+        wait_for(lambda: time.time() > then + 3, 30)
+        go_back_to(page, then)
+        expect(found).to_contain_text("<b>a</b>", timeout=BUSY)
+        page.locator("#live").press("Enter")
+        expect(found).to_contain_text("the register is away", timeout=BUSY)
+
+
+def test_what_spark_does_and_where_it_shows_more(browser: Browser, shown: Shown) -> None:
+    with opened(browser, shown.url) as page:
+        is_well(page)
+        row = page.locator("#spark tr", has_text="sums/1")
+        expect(row).to_contain_text("0.41 s", timeout=BUSY)
+        expect(row).to_contain_text("with --spark-ui")
         shown.fleet.say(
             "sums/1",
-            accused={"clean/2": 3},
-            quarantined=["clean/2"],
-            recalculated=2,
-            tainted=0,
-            gave_up={},
-            waits_for=[],
+            batch_seconds=1.5,
+            state_rows=1200,
+            state_bytes=3 << 20,
             spark_ui="http://127.0.0.1:4040",
         )
-        expect(page.locator("#votes")).to_contain_text("clean/2 (3 times)", timeout=BUSY)
-        expect(party(page, "clean/2")).to_have_class("party is-stable accused")
-        expect(page.locator("#panel-tenants")).to_contain_text("<b>a</b>")
+        expect(row).to_contain_text("1.50 s", timeout=BUSY)
+        expect(row).to_contain_text("1,2003.0 MiB")
+        link = row.get_by_role("link", name="open")
+        expect(link).to_have_attribute("href", "http://127.0.0.1:4040")
+        expect(link).to_have_attribute("rel", "noreferrer noopener")
+        expect(row.locator("path.over")).to_have_attribute("d", re.compile("M"), timeout=BUSY)
         party(page, "sums/1").click()
         link = page.get_by_role("link", name="Spark's own page")
         expect(link).to_have_attribute("href", "http://127.0.0.1:4040")

@@ -19,6 +19,7 @@ from holdfast.console.statuses import (
     Condition,
     StatusError,
     condition_of,
+    condition_of_reader,
     severity_of,
 )
 from tests.console.fake_fleet import fleet_topology, status_of
@@ -57,6 +58,30 @@ def test_votes_are_kept_of_those_who_compare() -> None:
     assert found.facts["votes"] == votes
     assert severity_of(found) == 3
     assert "votes" not in condition_of(written()).facts
+
+
+def test_votes_by_bucket_are_kept_if_they_are_votes() -> None:
+    replicas = ["clean/1", "clean/2"]
+    votes = {"clean": {"replicas": replicas, "buckets": [[10, "ad", 0], [20, "aaa", 0]]}}
+    found = condition_of(written(accused={}, votes=votes))
+    assert found.ballots == {"clean": {"replicas": replicas, "buckets": [(10, "ad", 0)]}}
+    assert condition_of_reader({"accused": {}, "votes": votes}).ballots == found.ballots
+    assert condition_of_reader({"accused": {"clean/2": 1}}).facts["votes"]["accused"]
+
+
+@pytest.mark.parametrize(
+    "votes",
+    [
+        {"clean": {"replicas": ["<b>"], "buckets": [[10, "<", 0]]}},
+        {"clean": {"replicas": ["a"] * 300, "buckets": []}},
+        {"clean": {"replicas": ["a"], "buckets": [[10, "a", 0]] * 300}},
+        {"clean": {"replicas": ["a"], "buckets": [["soon", "a", 0]]}},
+        {"clean": 7},
+    ],
+)
+def test_votes_that_are_none_are_refused(votes: Any) -> None:
+    with pytest.raises(StatusError):
+        condition_of(written(votes=votes))
 
 
 @pytest.mark.parametrize(

@@ -115,7 +115,10 @@ def test_one_with_several_seats_is_no_better_than_the_worst_and_tells_of_each() 
 def test_what_is_told_of_spark() -> None:
     progress = {
         "durationMs": {"triggerExecution": 412},
-        "stateOperators": [{"numRowsTotal": 7}, {"numRowsTotal": 5}],
+        "stateOperators": [
+            {"numRowsTotal": 7, "memoryUsedBytes": 700},
+            {"numRowsTotal": 5, "memoryUsedBytes": 500},
+        ],
         "busySeconds": 3.25,
         "inputRows": 70,
     }
@@ -124,6 +127,7 @@ def test_what_is_told_of_spark() -> None:
         "busy_seconds": 3.25,
         "input_rows": 70,
         "state_rows": 12,
+        "state_bytes": 1200,
         "spark_ui": "http://127.0.0.1:4040",
     }
     assert spark_status(None, None) == {
@@ -131,5 +135,6 @@ def test_what_is_told_of_spark() -> None:
         "busy_seconds": 0,
         "input_rows": 0,
         "state_rows": 0,
+        "state_bytes": 0,
         "spark_ui": None,
     }

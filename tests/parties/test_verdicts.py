@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import StoreCorruptError
-from holdfast.parties.verdicts import Verdicts
+from holdfast.parties.verdicts import LAST, Verdicts
 from holdfast.protocol.comparison import Comparison
-from holdfast.protocol.gates import Accuse, Giveup, Taint
+from holdfast.protocol.gates import Accuse, Copy, Giveup, Taint
 from holdfast.protocol.states import State
 
 NAMES = ("clean/1", "clean/2", "clean/3", "clean/4")
@@ -102,3 +102,31 @@ def test_a_file_that_cannot_be_read_is_told(text: str, tmp_path: Path) -> None:
     note.write_text(text)
     with pytest.raises(StoreCorruptError, match="delete it, and liars are found out anew"):
         verdicts(note)
+
+
+def test_the_last_votes_are_told_by_bucket() -> None:
+    found = verdicts()
+    [intake] = found.intakes(size=SIZE, grace=GRACE).values()
+    assert found.status["votes"] == {}
+    found.look()
+    assert found.status["votes"] == {"clean": {"replicas": list(NAMES), "buckets": []}}
+    for bucket in range(LAST + 3):
+        for name in NAMES[:3]:
+            is_lie = name == "clean/2" and bucket == LAST
+            intake.gate.take(Copy(name, bucket, b"wrong" if is_lie else b"right"))
+    found.look()
+    buckets = found.status["votes"]["clean"]["buckets"]
+    assert len(buckets) == LAST
+    assert buckets[0] == [3 * SIZE, "aaam", 0]
+    # Two of three are too few: not settled before the fourth has voted.
+    assert buckets[-3] == [LAST * SIZE, "wwwm", 0]
+    intake.gate.take(Copy("clean/4", LAST, b"right"))
+    found.look()
+    assert found.status["votes"]["clean"]["buckets"][-3] == [LAST * SIZE, "adaa", 0]
+
+
+def test_who_is_first_is_no_vote() -> None:
+    found = Verdicts("sums/1", Comparison("first"), {"clean": NAMES})
+    found.intakes(size=SIZE, grace=GRACE)
+    found.look()
+    assert found.status["votes"]["clean"]["buckets"] == []

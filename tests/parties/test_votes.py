@@ -77,6 +77,12 @@ def test_a_liar_gets_nothing_through(lie: str, tmp_path: Path) -> None:
             wait_for(lambda: rig.found["quarantined"] == ["clean/3"])
             assert set(rig.found["accused"]) == {"clean/3"}
             assert found["quarantined"] == ["clean/3"]
+            told = rig.found["votes"]["clean"]
+            row = told["replicas"].index("clean/3")
+            assert "d" in {letters[row] for _, letters, _ in told["buckets"]}
+            assert "d" not in "".join(
+                letters[:row] + letters[row + 1 :] for _, letters, _ in told["buckets"]
+            )
         if lie == "right-hash":
             assert rig.found["refused"]["message"] > 0
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from threading import Event, Lock, Thread
 from typing import Any, Final, Self
 
@@ -21,15 +21,17 @@ from holdfast.console.statuses import (
     STARTING,
     UNKNOWN,
     Condition,
+    condition_of_reader,
 )
 from holdfast.console.tails import Open, Tails
 from holdfast.console.watching import PartyWatch, pause_for
 from holdfast.parties.places import security_of
-from holdfast.topology import PartyKind, Topology
+from holdfast.topology import VOTING, PartyKind, Topology
 
 __all__ = ["Collector", "Kept", "written"]
 
 TICK: Final = 0.5
+MINUTE: Final = 60
 KEPT_STREAMS: Final = 3
 """So many of the last streams are read all the time, so that there is something to go back to."""
 
@@ -68,16 +70,23 @@ class Collector:
         self._routes = routes or {}
         self._parties = topology.parties()
         self._kept = kept
-        self.history = History(list(self._parties))
-        keep = leaves(topology)[:KEPT_STREAMS] if watch is None else watch
-        self.tails = Tails(topology, open_, keep=keep, clock=clock)
+        self._own = {
+            sink.stream: f"this console, of {sink.stream}"
+            for sink in topology.sinks.values()
+            if sink.policy in VOTING
+        }
+        """The streams that sinks vote on. Nobody can ask a sink, so our own votes are shown."""
+        self.history = History([*self._parties, *self._own.values()])
+        if watch is None:
+            watch = list(dict.fromkeys([*leaves(topology)[:KEPT_STREAMS], *self._own]))
+        self.tails = Tails(topology, open_, keep=watch, clock=clock)
         self._conditions: dict[str, Condition] = {}
         self._answered: set[str] = set()
         self._shown: dict[str, Condition] = {}
         self._lock = Lock()
         self._closing = Event()
         self._watches: list[PartyWatch] = []
-        self._panels = [PanelWatch(panel) for panel in panels]
+        self._panels = [PanelWatch(panel, clock) for panel in panels]
         self._thread = Thread(target=self._tick, name="console ticks", daemon=True)
         self.version = 0
         """Grows whenever a fact changes."""
@@ -95,7 +104,7 @@ class Collector:
 
     def register(self, panel: Panel) -> None:
         """Show one more table."""
-        self._panels.append(PanelWatch(panel))
+        self._panels.append(PanelWatch(panel, self.clock))
 
     # What comes in
 
@@ -114,6 +123,10 @@ class Collector:
         with self._lock:
             for name in self._parties:
                 self._look_at(name, kept)
+            for stream, name in self._own.items():
+                found = self.tails.found(stream)
+                if found:
+                    self._show(name, condition_of_reader(found))
 
     def _processes(self) -> Mapping[str, Kept]:
         return {} if self._kept is None else self._kept()
@@ -124,8 +137,10 @@ class Collector:
             said = self._sink(name)
         if name in kept:
             said = self._with_process(name, said, kept[name])
-        if said is None:
-            return
+        if said is not None:
+            self._show(name, said)
+
+    def _show(self, name: str, said: Condition) -> None:
         before = self._shown.get(name)
         self._shown[name] = said
         if before is None or before.facts != said.facts:
@@ -156,7 +171,7 @@ class Collector:
             return Condition({**more, "state": FROZEN, "why": "stopped from this page"})
         if said is None or (said.state == ABSENT and name not in self._answered):
             return Condition({**more, "state": STARTING})
-        return Condition({**said.facts, **more}, said.figures, said.callers)
+        return replace(said, facts={**said.facts, **more})
 
     def _tick(self) -> None:
         while not self._closing.is_set():
@@ -176,11 +191,17 @@ class Collector:
         with self._lock:
             return dict(self._shown)
 
-    def panels(self) -> list[dict[str, Any]]:
-        return [
-            {"name": watch.panel.name, "title": watch.panel.title, **asdict(watch.table)}
-            for watch in self._panels
-        ]
+    def batches(self, at: float) -> dict[str, list[float]]:
+        """Of each replica, the time of Spark's last batch in each second of the minute before."""
+        found = self.history.series("batch_seconds", at, MINUTE)
+        return {name: found[name] for name in self._parties if self._is_replica(name)}
+
+    def _is_replica(self, name: str) -> bool:
+        return self._parties[name].kind is PartyKind.REPLICA
+
+    def panels(self, at: float | None = None) -> list[dict[str, Any]]:
+        """What they say, or said."""
+        return [watch.shown if at is None else watch.at(at) for watch in self._panels]
 
     def stream(
         self, stream: str, end: float, span: float, *, key: str, column: str, after: int = 0
@@ -230,4 +251,5 @@ def written(condition: Condition) -> dict[str, Any]:
         for name, value in zip(FIGURES, condition.figures, strict=True)
         if not math.isnan(value)
     }
-    return {**condition.facts, "figures": figures}
+    ballots = {"ballots": condition.ballots} if condition.ballots else {}
+    return {**condition.facts, "figures": figures, **ballots}

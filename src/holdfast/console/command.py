@@ -12,8 +12,11 @@ from rich.console import Console as Screen
 
 from holdfast.console.breaking import Breaker
 from holdfast.console.collector import Collector, Kept
+from holdfast.console.contracts import participant_panels
 from holdfast.console.edges import edge_panels
+from holdfast.console.panels import Panel
 from holdfast.console.serving import ConsoleServer, console_security
+from holdfast.console.tenants import Tenancy, tenant_panels
 from holdfast.parties.board import run_topology
 from holdfast.parties.supervisor import Supervisor
 from holdfast.topology import Topology
@@ -30,6 +33,21 @@ class Wish:
     names: tuple[str, ...] = ()
     token_file: Path | None = None
     watch: Sequence[str] | None = None
+    participants: Sequence[Path] = ()
+    """Files of participants of a federation that run on this host."""
+    tenancy: Tenancy | None = None
+
+    def panels(self, topology: Topology) -> list[Panel]:
+        return [
+            *edge_panels(topology),
+            *participant_panels(self.participants),
+            *tenant_panels(self.tenancy, _authority(topology)),
+        ]
+
+
+def _authority(topology: Topology) -> Path | None:
+    given = topology.security
+    return None if given is None or given.authority is None else topology.path(given.authority)
 
 
 def show_console(
@@ -43,7 +61,8 @@ def show_console(
     """Until Ctrl-C, or until `ending` is set."""
     topology = Topology.read(file)
     ending = ending or Event()
-    collector = Collector(topology, routes=routes, watch=wish.watch, panels=edge_panels(topology))
+    panels = wish.panels(topology)
+    collector = Collector(topology, routes=routes, watch=wish.watch, panels=panels)
     with collector, _serve(collector, wish) as server:
         _say(screen, server)
         try:
@@ -101,7 +120,8 @@ def serve_beside(
             for name, keeper in supervisor.keepers.items()
         }
 
-    collector = Collector(topology, watch=wish.watch, panels=edge_panels(topology), kept=kept)
+    panels = wish.panels(topology)
+    collector = Collector(topology, watch=wish.watch, panels=panels, kept=kept)
     with collector, _serve(collector, wish, breaker) as server:
         _say(screen, server, may_break=breaker is not None)
         try:

@@ -5,27 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from holdfast.console.panels import Cell, Panel, Table
+from holdfast.console.panels import Cell, Mark, Panel, Table
 from holdfast.edge.client import Client
 from holdfast.edge.errors import SilentError
 from holdfast.edge.layout import Layout
 from holdfast.topology import Edge, Topology
 
-__all__ = ["edge_panels", "edge_table"]
+__all__ = ["edge_panels", "edge_tables"]
 
 ANSWER: Final = 0.3
 """Seconds for a node to say how it is."""
 COLUMNS: Final = (
-    "node",
-    "state",
-    "suspected most (phi)",
-    "owns",
-    "take-overs",
-    "given back",
-    "events",
-    "re-streamed",
-    "lost",
+    "Node",
+    "State",
+    "Suspected most",
+    "Owns",
+    "Take-overs",
+    "Given back",
+    "Events",
+    "Re-streamed",
+    "Lost",
 )
+MOST_PEERS: Final = 12
+"""With more nodes than this the phi of each pair is too much to look at."""
 
 
 def edge_panels(topology: Topology) -> list[Panel]:
@@ -40,11 +42,11 @@ def edge_panels(topology: Topology) -> list[Panel]:
 def _panel(stream: str, layout: Layout) -> Panel:
     asked: list[Client] = []
 
-    def ask() -> Table:
+    def ask() -> list[Table]:
         # Made by the thread that uses it.
         if not asked:
             asked.append(Client(layout))
-        return edge_table(layout, _ask_all(asked[0], layout))
+        return edge_tables(layout, _ask_all(asked[0], layout))
 
     def close() -> None:
         for client in asked:
@@ -63,23 +65,38 @@ def _ask_all(client: Client, layout: Layout) -> dict[str, Any]:
     return found
 
 
-def edge_table(layout: Layout, statuses: Mapping[str, Any]) -> Table:
-    """Who owns what, how much each is suspected and by whom, what was taken over."""
-    rows = [
-        [name, *_cells(name, statuses.get(name), statuses)]
-        for name in (*layout.children, *layout.intermediates)
+def edge_tables(layout: Layout, statuses: Mapping[str, Any]) -> list[Table]:
+    """Who owns what, what was taken over, how much each is suspected and by whom."""
+    names = (*layout.children, *layout.intermediates)
+    rows = [[name, *_cells(name, statuses.get(name), statuses)] for name in names]
+    note = f"a phi of {layout.threshold:g} is taken for a failure"
+    if len(names) > MOST_PEERS:
+        return [Table(COLUMNS, rows, note)]
+    suspicions = [[name, *_suspicions(statuses.get(name), names, layout)] for name in names]
+    return [
+        Table(COLUMNS, rows, title="Nodes"),
+        Table(("Seen by", *names), suspicions, note, title="Phi of each peer"),
     ]
-    return Table(COLUMNS, rows, f"a phi of {layout.threshold:g} is taken for a failure")
+
+
+def _suspicions(said: Any, names: Iterable[str], layout: Layout) -> list[Cell]:
+    told = said.get("phi", {}) if isinstance(said, dict) else {}
+    return [_phi(float(told[name]), layout.threshold) if name in told else None for name in names]
+
+
+def _phi(phi: float, threshold: float) -> Cell:
+    shown = min(round(phi, 1), 99.9)
+    return shown if phi < threshold else Mark(shown, "gone")
 
 
 def _cells(name: str, said: Any, statuses: Mapping[str, Any]) -> list[Cell]:
     phi = _most_suspected(name, statuses)
     if not isinstance(said, dict):
-        return ["silent", phi, "", "", "", "", "", ""]
+        return [Mark("silent", "gone"), phi, "", None, None, None, None, None]
     owned = ", ".join(f"p{each}" for each in said.get("owned", []))
-    counts = [said.get(each, "") for each in ("takeovers", "reinstatements")]
-    events = [said.get(each, "") for each in ("events", "replayed", "lost")]
-    state = "alive" if said.get("ready") else "waits for its group"
+    counts = [said.get(each) for each in ("takeovers", "reinstatements")]
+    events = [said.get(each) for each in ("events", "replayed", "lost")]
+    state = Mark("alive", "stable") if said.get("ready") else Mark("waits for its group", "silent")
     return [state, phi, owned, *counts, *events]
 
 

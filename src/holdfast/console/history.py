@@ -1,7 +1,8 @@
 """How all parties were during the last hour: second by second, in a bounded amount of memory.
 
-Facts change rarely and are kept when they do. Numbers are kept once a second in one table of fixed
-size. Nothing here looks at a clock: times, in seconds since 1970, are given.
+Facts change rarely and are kept when they do; so are votes, which change with each bucket. Numbers
+are kept once a second in one table of fixed size. Nothing here looks at a clock: times, in seconds
+since 1970, are given.
 """
 
 from __future__ import annotations
@@ -13,13 +14,14 @@ from collections.abc import Mapping, Sequence
 from threading import Lock
 from typing import Any, Final
 
+import msgspec
 import numpy as np
 
+from holdfast.console.past import HOUR, Past
 from holdfast.console.statuses import FIGURES, Condition, severity_of
 
 __all__ = ["HOUR", "History"]
 
-HOUR: Final = 3600
 CHANGES: Final = 2000
 """Of one party in the hour; one that changes more often loses its oldest."""
 STALE: Final = 5
@@ -38,6 +40,7 @@ class History:
         self._stamps = np.zeros(seconds, dtype=np.int64)
         self._worst = np.zeros(seconds, dtype=np.uint8)
         self._figures = np.full((seconds, len(self._parties), len(FIGURES)), np.nan)
+        self._ballots: dict[str, Past] = {}
         self._first: float | None = None
         self._lock = Lock()
 
@@ -61,6 +64,9 @@ class History:
             for row, name in enumerate(self._parties):
                 condition = conditions.get(name)
                 self._figures[slot, row] = math.nan if condition is None else condition.figures
+                if condition is not None and (condition.ballots or name in self._ballots):
+                    past = self._ballots.setdefault(name, Past())
+                    past.add(at, msgspec.json.encode(condition.ballots))
 
     def begins(self, now: float) -> float:
         """From when on anything is known."""
@@ -77,8 +83,17 @@ class History:
                 place = bisect_right(changes, at, key=lambda change: change[0])
                 if place:
                     numbers = (math.nan,) * len(FIGURES) if figures is None else figures[row]
-                    found[name] = Condition(changes[place - 1][1], tuple(map(float, numbers)))
+                    found[name] = Condition(
+                        changes[place - 1][1],
+                        tuple(map(float, numbers)),
+                        ballots=self._ballots_at(name, at),
+                    )
             return found
+
+    def _ballots_at(self, name: str, at: float) -> Mapping[str, Any]:
+        past = self._ballots.get(name)
+        said = None if past is None else past.at(at)
+        return {} if said is None else msgspec.json.decode(said)
 
     def _figures_at(self, second: int) -> Any:
         for near in range(second, second - STALE, -1):
@@ -86,6 +101,17 @@ class History:
             if self._stamps[slot] == near:
                 return self._figures[slot]
         return None
+
+    def series(self, figure: str, end: float, seconds: int) -> dict[str, list[float]]:
+        """A number of each party, second by second until then; 0 where it is not known."""
+        column = FIGURES.index(figure)
+        with self._lock:
+            wanted = np.arange(int(end) - seconds + 1, int(end) + 1)
+            slots = wanted % self._seconds
+            found = self._figures[slots, :, column]
+            found[self._stamps[slots] != wanted] = 0
+        found = np.nan_to_num(found).round(3)
+        return {name: found[:, row].tolist() for row, name in enumerate(self._parties)}
 
     def overview(self, start: float, end: float, cells: int) -> list[int]:
         """The hour at a glance: for each of so many equal pieces the worst that any party was."""

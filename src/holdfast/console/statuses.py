@@ -28,6 +28,7 @@ __all__ = [
     "Condition",
     "StatusError",
     "condition_of",
+    "condition_of_reader",
     "severity_of",
 ]
 
@@ -42,6 +43,7 @@ FIGURES: Final = (
     "buckets_buffered",
     "batch_seconds",
     "state_rows",
+    "state_bytes",
     "log_bytes",
     "late_rows",
 )
@@ -69,10 +71,20 @@ SEVERITIES: Final = {
 
 Name = Annotated[str, msgspec.Meta(max_length=256)]
 Names = Annotated[list[Name], msgspec.Meta(max_length=4096)]
+Bucket = tuple[int, Annotated[str, msgspec.Meta(max_length=256, pattern="^[admw]*$")], int]
+"""When it begins, in microseconds; a letter for each replica, which agreed, dissented, is missing
+or waits for others; and how often it was calculated again."""
 
 
 class StatusError(HoldfastError):
     """What a party says of itself cannot be read."""
+
+
+class _Votes(msgspec.Struct, frozen=True):
+    """On the last buckets of one stream."""
+
+    replicas: Annotated[list[Name], msgspec.Meta(max_length=256)]
+    buckets: Annotated[list[Bucket], msgspec.Meta(max_length=256)]
 
 
 class _Status(msgspec.Struct, frozen=True):
@@ -90,6 +102,7 @@ class _Status(msgspec.Struct, frozen=True):
     tainted: int = 0
     gave_up: dict[Name, Annotated[str, msgspec.Meta(max_length=4096)]] = {}
     waits_for: Names = []
+    votes: Annotated[dict[Name, _Votes], msgspec.Meta(max_length=256)] = {}
     spark_ui: Name | None = None
 
 
@@ -106,6 +119,8 @@ class Condition:
     figures: tuple[float, ...] = (math.nan,) * len(FIGURES)
     callers: frozenset[str] = field(default_factory=frozenset)
     """Who has a link to it."""
+    ballots: Mapping[str, Any] = field(default_factory=dict)
+    """By stream: who voted how on the last buckets, if it compares replicas."""
 
     @property
     def state(self) -> str:
@@ -136,8 +151,25 @@ def condition_of(said: bytes) -> Condition:
         facts["stranded"] = True
     if status.full:
         facts["full"] = True
-    if status.accused is not None:
-        facts["votes"] = {
+    facts |= _judged(status)
+    if status.spark_ui is not None and _is_web(status.spark_ui):
+        facts["spark_ui"] = status.spark_ui
+    figures = tuple(_number(numbers.get(name)) for name in FIGURES)
+    return Condition(facts, figures, frozenset(status.callers), _ballots(status))
+
+
+def condition_of_reader(found: Mapping[str, Any]) -> Condition:
+    """Of what a reader of our own has found out about the replicas that it compares."""
+    status = msgspec.convert(found, _Status)
+    return Condition({"state": READING, **_judged(status)}, ballots=_ballots(status))
+
+
+def _judged(status: _Status) -> dict[str, Any]:
+    """What those who compare replicas have found out."""
+    if status.accused is None:
+        return {}
+    return {
+        "votes": {
             "accused": status.accused,
             "quarantined": status.quarantined,
             "recalculated": status.recalculated,
@@ -145,10 +177,19 @@ def condition_of(said: bytes) -> Condition:
             "gave_up": status.gave_up,
             "waits_for": status.waits_for,
         }
-    if status.spark_ui is not None and _is_web(status.spark_ui):
-        facts["spark_ui"] = status.spark_ui
-    figures = tuple(_number(numbers.get(name)) for name in FIGURES)
-    return Condition(facts, figures, frozenset(status.callers))
+    }
+
+
+def _ballots(status: _Status) -> dict[str, Any]:
+    """With a letter for each replica, or it is no vote."""
+    return {
+        stream: {
+            "replicas": votes.replicas,
+            "buckets": [each for each in votes.buckets if len(each[1]) == len(votes.replicas)],
+        }
+        for stream, votes in status.votes.items()
+        if votes.buckets
+    }
 
 
 def _number(value: Any) -> float:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from threading import Event, Lock, Thread
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from holdfast.console.pieces import Pieces
 from holdfast.errors import HoldfastError, InvalidArgumentError
@@ -33,6 +33,9 @@ logger = logging.getLogger(__name__)
 
 class StreamReader(Protocol):
     """What `read_stream` gives."""
+
+    @property
+    def found(self) -> Mapping[str, Any]: ...
 
     def next(self, timeout: float | None = None) -> Told | None: ...
 
@@ -65,6 +68,8 @@ class _Tail:
         self.pieces = pieces
         self.problem: str | None = None
         """Why it cannot be read now."""
+        self.found: Mapping[str, Any] = {}
+        """What reading it has shown of its publishers, if they are compared."""
         self.wanted = 0.0
         self._open = open_
         self._clock = clock
@@ -91,6 +96,7 @@ class _Tail:
             self.problem = None
             while not self._closing.is_set():
                 told = reader.next(LOOK)
+                self.found = reader.found
                 if told is not None:
                     self.pieces.add(self._clock(), told)
         finally:
@@ -146,6 +152,11 @@ class Tails:
         """Why a stream cannot be read now, if it cannot."""
         tail = self._tails.get(stream)
         return None if tail is None else tail.problem
+
+    def found(self, stream: str) -> Mapping[str, Any]:
+        """What reading a stream has shown of its publishers, if they are compared."""
+        tail = self._tails.get(stream)
+        return {} if tail is None else tail.found
 
     def _start(self, stream: str) -> _Tail:
         others = [tail for name, tail in self._tails.items() if name not in self._keep]

@@ -35,6 +35,8 @@ def past_view(collector: Collector, choice: Choice, at: float) -> dict[str, Any]
         "stream": collector.stream(
             choice.stream, at, choice.span, key=choice.key, column=choice.column
         ),
+        "batches": collector.batches(at),
+        "panels": collector.panels(at),
     }
 
 
@@ -60,6 +62,8 @@ class LiveView:
         self._seen = seen
         now = collector.clock()
         message: dict[str, Any] = {"at": round(now * 1000), "full": is_first}
+        if is_first:
+            message["batches"] = collector.batches(now)
         conditions = collector.conditions()
         message["parties"] = {
             name: written(found)

@@ -26,6 +26,7 @@ from holdfast.federation.accounts import LEDGER, write_ledger
 from holdfast.federation.envelopes import MAX_ENVELOPE, Letter, open_letter, seal, terms_of
 from holdfast.federation.records import open_journal, pack, unpack
 from holdfast.federation.settings import Participant
+from holdfast.federation.standing import STANDING, write_standing
 from holdfast.federation.tasks import Event, Tasks
 from holdfast.parties.whole_files import write_whole
 from holdfast.protocol.contracts import (
@@ -233,6 +234,7 @@ class LoadManager:
                 if time.monotonic() - measured >= MEASURE:
                     measured = time.monotonic()
                     self._measure(now)
+                    write_standing(self._folder / STANDING, self._manager, now)
                 due = self._manager.due
                 if due is not None and due <= now:
                     self._obey(self._manager.wake(now))

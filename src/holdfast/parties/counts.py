@@ -84,5 +84,6 @@ def spark_status(progress: Mapping[str, Any] | None, page: str | None) -> dict[s
         "busy_seconds": said.get("busySeconds", 0.0),
         "input_rows": said.get("inputRows", 0),
         "state_rows": sum(operator.get("numRowsTotal", 0) for operator in operators),
+        "state_bytes": sum(operator.get("memoryUsedBytes", 0) for operator in operators),
         "spark_ui": page,
     }

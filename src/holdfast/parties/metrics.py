@@ -47,6 +47,7 @@ _FIGURES: Final = (
     _Figure("buckets_buffered", "Buckets that wait at the gate."),
     _Figure("batch_seconds", "How long Spark's last batch took."),
     _Figure("state_rows", "Rows of state that Spark keeps for it."),
+    _Figure("state_bytes", "Memory that Spark's state takes, in bytes."),
     _Figure("log_bytes", "Bytes of the log on disk."),
 )
 

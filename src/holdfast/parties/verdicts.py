@@ -11,15 +11,20 @@ import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from holdfast.errors import StoreCorruptError
 from holdfast.parties.whole_files import write_whole
 from holdfast.protocol.comparison import Comparison
 from holdfast.protocol.findings import Findings
+from holdfast.protocol.gates.ballot import Stand
 from holdfast.protocol.vote_intake import VoteIntake
 
 __all__ = ["Verdicts"]
+
+LAST: Final = 32
+"""Of so many buckets it is told who voted how."""
+LETTERS: Final = {Stand.AGREED: "a", Stand.DISSENTED: "d", Stand.MISSING: "m", Stand.WAITING: "w"}
 
 logger = logging.getLogger(__name__)
 
@@ -174,6 +179,24 @@ class Verdicts:
                 if each.gave_up is not None
             },
             "waits_for": sorted({n for each in barriers if not each.is_open for n in each.missing}),
+            "votes": {stream: self._votes(stream) for stream in self._intakes},
+        }
+
+    def _votes(self, stream: str) -> dict[str, Any]:
+        """Of each of the last buckets: when it begins, a letter for each replica, and how often it
+        was calculated again."""
+        replicas, intake = self._inputs[stream], self._intakes[stream]
+        ballots = intake.ballots
+        return {
+            "replicas": list(replicas),
+            "buckets": [
+                [
+                    number * intake.size,
+                    "".join(LETTERS[ballots[number].stand_of(each)] for each in replicas),
+                    ballots[number].attempt,
+                ]
+                for number in sorted(ballots)[-LAST:]
+            ],
         }
 
 

@@ -13,6 +13,7 @@ from typing import Final
 
 from holdfast.protocol.barrier import Barrier
 from holdfast.protocol.findings import Findings
+from holdfast.protocol.gates.ballot import Ballot
 from holdfast.protocol.gates.gate import Accuse, Command, Copy, Gate, Giveup, Redo, Release, Taint
 from holdfast.protocol.gates.sample import Sample
 from holdfast.protocol.gates.vote import Vote
@@ -139,6 +140,11 @@ class VoteIntake:
     def held(self) -> int:
         """How many copies wait for a decision."""
         return len(self._rows)
+
+    @property
+    def ballots(self) -> Mapping[int, Ballot]:
+        """On the last buckets that were voted on, by their numbers; none if nobody votes."""
+        return self.gate.ballots if isinstance(self.gate, Vote | VoteLatest | Sample) else {}
 
     def read_on(self, states: Mapping[str, State], ends: Mapping[str, int], now: int) -> list[Send]:
         if not self.barrier.look(states, now):

@@ -6,24 +6,44 @@ import { Feed } from "./feed.js";
 import { Fold } from "./fold.js";
 import { Graph } from "./graph.js";
 import { Paper, forgetColours } from "./paper.js";
-import { Parties, showPanels, showValues, showVotes } from "./tables.js";
+import { showPanels } from "./panels.js";
+import { Sparks } from "./spark.js";
+import { Parties, showValues } from "./tables.js";
 import { drawLatency, drawTape, pieceAt } from "./tape.js";
 import { TimeBar } from "./timebar.js";
+import { Votes } from "./votes.js";
 import { STATES, clock, count, make, number, say, seconds, stateOf } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
 const FLOW = 66; // ms between two frames of what only moves with time
 const MOST_PIECES = 2400;
 const RANGE_EVERY = 3000;
+const MINUTE = 60;
 
 // What is shown: of now, or of a moment of the past.
 class Scene {
-  constructor() { this.at = 0; this.parties = {}; this.stream = null; this.pieces = []; this.fold = new Fold(); }
+  constructor() {
+    this.at = 0;
+    this.parties = {};
+    this.stream = null;
+    this.pieces = [];
+    this.fold = new Fold();
+    this.panels = [];
+    this.batches = {}; // By replica, the time of the last batch in each second of the last minute.
+  }
 
   take(message, span) {
+    const isNewSecond = Math.floor(message.at / 1000) > Math.floor(this.at / 1000);
     this.at = message.at;
-    if (message.full) { this.parties = {}; this.pieces = []; this.fold = new Fold(); }
+    if (message.full) { this.parties = {}; this.pieces = []; this.fold = new Fold(); this.batches = message.batches; }
     Object.assign(this.parties, message.parties);
+    if (message.panels) this.panels = message.panels;
+    if (isNewSecond && !message.full) {
+      for (const [name, found] of Object.entries(this.batches)) {
+        found.push(this.parties[name]?.figures?.batch_seconds ?? 0);
+        if (found.length > MINUTE) found.shift();
+      }
+    }
     const { pieces, ...stream } = message.stream;
     this.stream = stream;
     for (const piece of pieces) { this.pieces.push(piece); this.fold.apply(piece); }
@@ -36,17 +56,16 @@ class Scene {
 
 const live = new Scene();
 let past = null; // A scene of the past, or null.
-let panels = [];
-let outline, graph, details, parties;
+let outline, graph, details, parties, sparks;
 // How much the clock of this computer is ahead of the server's, in ms.
 let drift = 0;
 const choice = { stream: "", key: "", column: "", span: 120 };
 const papers = { tape: new Paper($("tape")), latency: new Paper($("latency")), chart: new Paper($("chart")) };
+const votes = new Votes($("votes"));
 const calm = matchMedia("(prefers-reduced-motion: reduce)");
 
 const feed = new Feed({
   onMessage(message) {
-    if (message.panels) panels = message.panels;
     live.take(message, choice.span);
     drift = message.full ? Date.now() - message.at : Math.min(drift + 5, Date.now() - message.at);
     if (!past) ask.tables = ask.canvases = true;
@@ -86,8 +105,9 @@ function drawTables() {
   const accused = new Set(Object.values(scene.parties).flatMap((party) => Object.keys(party.votes?.accused ?? {})));
   graph.show(scene.parties, accused);
   parties.show(scene.parties, $("only-troubled").checked);
-  showVotes($("votes"), scene.parties);
-  if (!past) showPanels($("panels"), panels);
+  sparks.show(scene.parties, scene.batches);
+  votes.show(scene.parties);
+  showPanels($("panels"), scene.panels);
   details.show(scene.parties, past !== null);
   showVerdict(scene.parties);
   showStream(scene);
@@ -238,9 +258,8 @@ async function begin() {
     const found = await feed.ask("/api/outline");
     if (!outline) build(found);
     details.mayAct = found.may_act;
-    say($("unlock"), found.may_act ? "May break things" : "Give the token");
-    $("unlock").disabled = found.may_act;
-    $("unlock").hidden = !found.demo;
+    $("demo").hidden = !found.may_act;
+    $("unlock").hidden = !found.demo || found.may_act;
     choose({});
     refreshRange();
   } catch (error) {
@@ -260,6 +279,7 @@ function build(found) {
   const open = (party) => { details.open(party); graph.mark(party); drawTables(); };
   graph = new Graph($("graph"), outline, open);
   parties = new Parties($("parties").querySelector("tbody"), outline, open);
+  sparks = new Sparks($("spark"), outline, open);
   details = new Details(outline, {
     onOrder: (order) => feed.order(order), onUnlock: openToken, onClose: () => graph.mark(null),
   });

@@ -44,8 +44,8 @@ export function drawLatency(paper, pieces, end, span, maxDelay) {
   const found = latencies(pieces).filter((each) => each.at >= start);
   const delays = found.map((each) => each.delay);
   // What came very late a while ago, at a start for instance, must not flatten what comes now.
-  const now = Math.max(0, ...delays.slice(-20));
-  const most = Math.max(1000, Math.min(Math.max(0, ...delays), 2 * now), (maxDelay ?? 0) * 1.05) * 1.08;
+  const usual = delays.slice(-30).sort((one, other) => one - other)[Math.floor(Math.min(delays.length, 30) / 2)] ?? 0;
+  const most = Math.max(1000, Math.min(Math.max(0, ...delays), 3 * usual), (maxDelay ?? 0) * 1.15) * 1.08;
   const y = (delay) => bottom - Math.min(delay / most, 1) * (bottom - 12);
   const x = (at) => left + ((at - start) / span) * (width - left - 4);
   pen.lineWidth = 1;
@@ -63,7 +63,7 @@ export function drawLatency(paper, pieces, end, span, maxDelay) {
     pen.lineTo(width, y(maxDelay));
     pen.stroke();
     pen.setLineDash([]);
-    paper.text(`max_delay ${seconds(maxDelay / 1000)}`, width - 4, y(maxDelay) - 4, colours.soft, "right");
+    paper.text(`max_delay ${seconds(maxDelay / 1000)}`, left + 6, y(maxDelay) - 5, colours.soft);
   }
   for (const { at, kind, delay } of found) {
     pen.fillStyle = colours[KIND[kind]];

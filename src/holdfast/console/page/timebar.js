@@ -8,6 +8,8 @@ const LOOKS = ["line", "stable", "correcting", "tentative", "undo"];
 
 export class TimeBar {
   #range = null; #paper; #slider = document.getElementById("when");
+  #came = 0; // When the range came, by the clock of this computer.
+  #start = 0; // What the left end of the bar is, in ms.
 
   constructor({ onPast, onLive }) {
     this.at = null; // In ms; null is live.
@@ -19,15 +21,18 @@ export class TimeBar {
 
   #moved() {
     if (!this.#range) return;
-    const value = Number(this.#slider.value);
+    const value = Number(this.#slider.value), { known } = this.#range, now = this.#now;
     if (value >= HOUR) { this.goLive(); return; }
-    const { start, known, end } = this.#range;
-    const at = start + value * 1000;
-    this.at = Math.min(Math.max(at, known), end);
-    if (at < known) this.#slider.value = (known - start) / 1000;
-    this.say(end);
+    // Who leaves the present goes back from now, not from when the range came.
+    if (this.at === null) this.#start = now - HOUR * 1000;
+    const at = this.#start + value * 1000;
+    this.at = Math.min(Math.max(at, known), now);
+    if (at < known) this.#slider.value = Math.ceil((known - this.#start) / 1000);
+    this.say(now);
     this.tell.onPast(this.at);
   }
+
+  get #now() { return this.#range.end + Date.now() - this.#came; }
 
   goLive() {
     this.at = null;
@@ -39,7 +44,13 @@ export class TimeBar {
   // What is known of the hour has moved on; a moment of the past stays where it is.
   show(range) {
     this.#range = range;
-    if (this.at !== null) this.#slider.value = (this.at - range.start) / 1000;
+    this.#came = Date.now();
+    if (this.at !== null) {
+      // In whole steps, so that the next one is not a longer one.
+      const steps = Math.max(0, Math.round((this.at - range.start) / 1000));
+      this.#start = this.at - steps * 1000;
+      this.#slider.value = steps;
+    }
     this.say(range.end);
     this.draw();
   }
@@ -49,6 +60,7 @@ export class TimeBar {
     const text = isLive ? `now, ${clock(now)}` : `${clock(this.at)}, ${ago(now - this.at)}`;
     say(document.getElementById("when-says"), text);
     this.#slider.setAttribute("aria-valuetext", isLive ? "live" : text);
+    this.#slider.dataset.at = isLive ? "" : Math.round(this.at);
     document.getElementById("live").setAttribute("aria-pressed", String(isLive));
   }
 

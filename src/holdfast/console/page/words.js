@@ -45,13 +45,19 @@ export function clock(ms) {
   return new Date(ms).toLocaleTimeString("en-GB");
 }
 
+// With its day, if that is another one.
+export function moment(ms) {
+  const day = new Date(ms), isToday = day.toDateString() === new Date().toDateString();
+  return isToday ? clock(ms) : `${day.toLocaleDateString("en-GB", { day: "numeric", month: "short" })}, ${clock(ms)}`;
+}
+
 export function ago(ms) {
   const s = Math.max(0, Math.round(ms / 1000));
   return s < 60 ? `${s} s ago` : `${Math.floor(s / 60)} min ${s % 60} s ago`;
 }
 
 export function bytes(value) {
-  if (value === undefined) return "";
+  if (!value) return "";
   const units = ["B", "KiB", "MiB", "GiB", "TiB"];
   let at = 0;
   while (value >= 1024 && at < units.length - 1) { value /= 1024; at += 1; }

@@ -9,10 +9,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Set
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from holdfast.protocol.gates.gate import Accuse, Copy
 
-__all__ = ["Ballot"]
+__all__ = ["Ballot", "Stand"]
+
+
+class Stand(StrEnum):
+    """Of one replica in one ballot."""
+
+    AGREED = "agreed"
+    DISSENTED = "dissented"
+    MISSING = "missing"
+    WAITING = "waiting"
+    """It has voted, and nothing is settled yet."""
 
 
 @dataclass(slots=True)
@@ -59,6 +70,14 @@ class Ballot:
             for replica in replicas
             if self.votes[replica] != self.agreed
         ]
+
+    def stand_of(self, replica: str) -> Stand:
+        said = self.votes.get(replica)
+        if said is None:
+            return Stand.MISSING
+        if self.agreed is None:
+            return Stand.WAITING
+        return Stand.AGREED if said == self.agreed else Stand.DISSENTED
 
     @property
     def holders(self) -> tuple[str, ...]:

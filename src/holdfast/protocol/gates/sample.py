@@ -6,7 +6,7 @@ and goes on with a replica that told the truth.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from holdfast.errors import InvalidArgumentError
 from holdfast.protocol.gates.ballot import Ballot
@@ -53,8 +53,15 @@ class Sample:
         self._quarantine: set[str] = set()
         self._waiting: dict[int, bytes] = {}
         self._ballots: dict[int, Ballot] = {}
+        self._past: dict[int, Ballot] = {}
+        """The last of those that nothing depends on any more."""
         self._released: dict[int, tuple[str, bytes]] = {}
         """What was released of the buckets that are voted on, and whose it was."""
+
+    @property
+    def ballots(self) -> Mapping[int, Ballot]:
+        """On the buckets that are voted on, and on the last ones that are settled."""
+        return {**self._past, **self._ballots}
 
     def wants(self, replica: str) -> range:
         """What is voted on, and of the trusted replica what comes next. A range cannot say every
@@ -143,8 +150,10 @@ class Sample:
         oldest = self._oldest_vote()
         self._right = {bucket for bucket in self._right if bucket >= oldest}
         for bucket in [bucket for bucket in self._ballots if bucket < oldest]:
-            del self._ballots[bucket]
+            self._past[bucket] = self._ballots.pop(bucket)
             self._released.pop(bucket, None)
+        for bucket in sorted(self._past)[: -self.ahead]:
+            del self._past[bucket]
 
     def _trust_another(self, not_these: set[str], rather: Sequence[str] = ()) -> None:
         others = [name for name in (*rather, *self.replicas) if name not in not_these]

@@ -6,7 +6,7 @@ they never get a wrong bucket through, unless 2f+1 of them agree on it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from holdfast.errors import InvalidArgumentError
 from holdfast.protocol.gates.ballot import Ballot
@@ -64,6 +64,11 @@ class Vote:
         while at < self.next + self.ahead and replica in self._votes(at):
             at += 1
         return range(at, self.next + self.ahead)
+
+    @property
+    def ballots(self) -> Mapping[int, Ballot]:
+        """On the buckets that are voted on, and on the last ones that are settled."""
+        return self._ballots
 
     def _votes(self, bucket: int) -> dict[str, bytes]:
         ballot = self._ballots.get(bucket)

@@ -5,7 +5,7 @@ Buckets are skipped when newer ones are agreed upon first: at most once, and up 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from holdfast.protocol.gates.ballot import Ballot
 from holdfast.protocol.gates.gate import Command, Copy, Release, check_ahead, check_replicas
@@ -42,6 +42,11 @@ class VoteLatest:
             return range(0)
         newest = self._believed
         return range(max(self.next, newest - self.ahead + 1), newest + self.ahead + 1)
+
+    @property
+    def ballots(self) -> Mapping[int, Ballot]:
+        """On the buckets that are voted on, and on the last ones that are settled."""
+        return self._ballots
 
     def take(self, copy: Copy) -> list[Command]:
         if copy.replica not in self.replicas:
