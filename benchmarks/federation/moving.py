@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from benchmarks.federation.scale import Scale
@@ -105,12 +106,15 @@ def _move(report: Report, grid: Federated, times: int) -> list[Change]:
             usual = _usual(grid)
             begun = time.time()
             grid.rates[STAGE] = rate
-            wait_for(way, lambda t=there: grid.runs(STAGE) == [t], PATIENCE)
-            wait_for("the other to end", lambda r=left: not grid.is_answering(r), PATIENCE)
+            wait_for(way, partial(_has_moved, grid, there, left), PATIENCE)
             changes.append(_measure(grid, way, begun, usual, rate))
             report.progress(f"{number}: {changes[-1]}")
     grid.end()
     return changes
+
+
+def _has_moved(grid: Federated, there: str, left: str) -> bool:
+    return grid.runs(STAGE) == [there] and not grid.is_answering(left)
 
 
 def _restart(report: Report, grid: Federated, times: int) -> list[Change]:
@@ -137,9 +141,9 @@ def _restart(report: Report, grid: Federated, times: int) -> list[Change]:
 
 
 def _usual(grid: Federated) -> float:
-    """How late results are when nothing happens: of ten buckets."""
+    """How late results are when nothing happens: of five buckets."""
     since = time.time()
-    wait_for("some buckets", lambda: len(grid.delays(STAGE, since)) >= 10, PATIENCE)
+    wait_for("some buckets", lambda: len(grid.delays(STAGE, since)) >= 5, PATIENCE)
     return statistics.median(delay for _, delay, _ in grid.delays(STAGE, since))
 
 

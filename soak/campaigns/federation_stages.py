@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -67,4 +68,8 @@ def _wait_for_rows(grid: Federated, *stages: str) -> None:
     """Of what comes from now on."""
     now = time.time() * 1e6
     for stage in stages:
-        wait_for(f"rows of {stage}", lambda s=stage: grid.boundary(s) > now, PATIENCE, 0.5)
+        wait_for(f"rows of {stage}", partial(_has_rows, grid, stage, now), PATIENCE, 0.5)
+
+
+def _has_rows(grid: Federated, stage: str, since: float) -> bool:
+    return grid.boundary(stage) > since
