@@ -124,7 +124,7 @@ def _restart(report: Report, grid: Federated, times: int) -> list[Change]:
     replicas = [f"{STAGE}/1", f"{STAGE}/2"]
     folder = grid.topology.state_folder
     grid.start_replica(replicas[0])
-    wait_for("it to be up to date", lambda: _is_current(grid, time.time()), PATIENCE)
+    wait_for("it to be up to date", lambda: _is_current(grid, time.time() - BUCKET), PATIENCE)
     for number in range(times):
         here, there = replicas[number % 2], replicas[(number + 1) % 2]
         usual = _usual(grid)
