@@ -10,9 +10,9 @@ import shutil
 import statistics
 import tempfile
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 from benchmarks.federation.scale import Scale
@@ -156,16 +156,17 @@ def _current(grid: Federated, since: float, usual: float) -> list[float]:
 def _measure(grid: Federated, way: str, begun: float, usual: float, rate: float) -> Change:
     away = time.time()
     recovered = wait_for("results of now", lambda: _current(grid, away, usual), PATIENCE)
-    over = [(delay - usual, boundary) for _, delay, boundary in grid.delays(STAGE, begun)]
-    worst = max(0.0, max(excess for excess, _ in over))
-    return Change(way, recovered[0] - begun, worst, rate * _late(over))
+    over = [each - usual for each in _delays(grid, begun)]
+    late = rate * BUCKET * sum(each > BUCKET for each in over)
+    return Change(way, recovered[0] - begun, max(0.0, *over), late)
 
 
-def _late(over: Sequence[tuple[float, int]]) -> float:
-    """Seconds of the stream in pieces that came more than a bucket later than usual."""
-    late, before = 0.0, None
-    for excess, boundary in over:
-        if before is not None and excess > BUCKET:
-            late += (boundary - before) / 1e6
-        before = boundary
-    return late
+def _delays(grid: Federated, since: float) -> list[float]:
+    """How late each bucket was that came after this time: several may come in one piece."""
+    found, bucket = [], round(BUCKET * 1e6)
+    pieces = grid.delays(STAGE)
+    for (_, _, before), (moment, _, boundary) in pairwise(pieces):
+        if moment >= since:
+            ends = range(before + bucket, boundary + 1, bucket)
+            found += [moment - end / 1e6 for end in ends]
+    return found
