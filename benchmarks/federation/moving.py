@@ -10,9 +10,9 @@ import shutil
 import statistics
 import tempfile
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 from benchmarks.federation.scale import Scale
@@ -124,7 +124,8 @@ def _restart(report: Report, grid: Federated, times: int) -> list[Change]:
     replicas = [f"{STAGE}/1", f"{STAGE}/2"]
     folder = grid.topology.state_folder
     grid.start_replica(replicas[0])
-    wait_for("it to be up to date", lambda: _is_current(grid, time.time()), PATIENCE)
+    begun = time.time()
+    wait_for("it to be up to date", lambda: _current(grid, begun, BUCKET), PATIENCE)
     for number in range(times):
         here, there = replicas[number % 2], replicas[(number + 1) % 2]
         usual = _usual(grid)
@@ -147,32 +148,25 @@ def _usual(grid: Federated) -> float:
     return statistics.median(delay for _, delay, _ in grid.delays(STAGE, since))
 
 
-def _is_current(grid: Federated, since: float, usual: float = BUCKET) -> bool:
-    """Whether the newest piece was no later than usual, but for a bucket."""
-    delays = grid.delays(STAGE, since - 2 * BUCKET)
-    return bool(delays) and delays[-1][0] >= since and delays[-1][1] <= usual + BUCKET
+def _current(grid: Federated, since: float, usual: float) -> list[float]:
+    """When pieces came that were no later than usual, but for a bucket."""
+    return [moment for moment, delay, _ in grid.delays(STAGE, since) if delay <= usual + BUCKET]
 
 
 def _measure(grid: Federated, way: str, begun: float, usual: float, rate: float) -> Change:
     away = time.time()
-    wait_for("results of now", lambda: _is_current(grid, time.time() - BUCKET, usual), PATIENCE)
-    wait_for("a bucket after it", lambda: grid.boundary(STAGE) / 1e6 > away, PATIENCE)
-    delays = grid.delays(STAGE, begun)
-    over = [(moment, delay - usual, boundary) for moment, delay, boundary in delays]
-    recovered = [moment for moment, excess, _ in over if moment >= away and excess <= BUCKET]
-    return Change(
-        way,
-        recovered[0] - begun,
-        max(0.0, max(excess for _, excess, _ in over)),
-        rate * _late(over),
-    )
+    recovered = wait_for("results of now", lambda: _current(grid, away, usual), PATIENCE)
+    over = [each - usual for each in _delays(grid, begun)]
+    late = rate * BUCKET * sum(each > BUCKET for each in over)
+    return Change(way, recovered[0] - begun, max(0.0, *over), late)
 
 
-def _late(over: Sequence[tuple[float, float, int]]) -> float:
-    """Seconds of the stream in pieces that came more than a bucket later than usual."""
-    late, before = 0.0, None
-    for _, excess, boundary in over:
-        if before is not None and excess > BUCKET:
-            late += (boundary - before) / 1e6
-        before = boundary
-    return late
+def _delays(grid: Federated, since: float) -> list[float]:
+    """How late each bucket was that came after this time: several may come in one piece."""
+    found, bucket = [], round(BUCKET * 1e6)
+    pieces = grid.delays(STAGE)
+    for (_, _, before), (moment, _, boundary) in pairwise(pieces):
+        if moment >= since:
+            ends = range(before + bucket, boundary + 1, bucket)
+            found += [moment - end / 1e6 for end in ends]
+    return found

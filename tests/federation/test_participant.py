@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from itertools import pairwise
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from holdfast.federation import participant
 from holdfast.federation.accounts import LEDGER, read_ledger
 from holdfast.federation.envelopes import Letter, seal
 from holdfast.federation.participant import STATUS, read_signer
-from holdfast.protocol.contracts import Load, reconcile
+from holdfast.protocol.contracts import Command, Load, Manager, reconcile
 from holdfast.protocol.contracts.messages import Beat
 from holdfast.wire import WireError, act
 from tests.federation.rig import Federation
@@ -139,10 +140,18 @@ def test_a_partner_comes_in_while_others_run(federation: Federation) -> None:
         with federation.start("south"):
             north.renegotiate(federation.read("north"))
             wait_for("load to move", lambda: runs(federation) == {"north": 3, "south": 3}, 20)
+            # While something is on loan to it, it cannot be left out.
             federation.write({})
             north.renegotiate(federation.read("north"))
-            north.tell(lambda manager, now: [])
-            wait_for("the refusal", lambda: "south" in north.participant.partners, 5)
+            heard = Event()
+
+            def hear(manager: Manager, now: int) -> list[Command]:
+                heard.set()
+                return []
+
+            north.tell(hear)
+            assert heard.wait(20)
+            assert list(north.participant.partners) == ["south"]
         text = federation.file("north").read_text().replace("scale = 10.0", "scale = 11.0")
         federation.file("north").write_text(text)
         with pytest.raises(InvalidArgumentError, match="cpu has changed; end the participant"):

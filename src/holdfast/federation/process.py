@@ -11,8 +11,8 @@ from holdfast.errors import HoldfastError
 from holdfast.federation.participant import LoadManager
 from holdfast.federation.settings import Participant
 from holdfast.federation.stages import StageTasks
+from holdfast.parties.places import read_security
 from holdfast.parties.process import PartyEndedError
-from holdfast.wire import Security
 
 __all__ = ["run_participant"]
 
@@ -29,7 +29,7 @@ def run_participant(file: Path, *, master: str, ending: Event) -> None:
     logging.basicConfig(
         stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s"
     )
-    security = _read_security(participant)
+    security = read_security(participant.security, participant.home)
     tasks = StageTasks(participant, master=master)
     try:
         manager = LoadManager(participant, tasks, security=security)
@@ -61,20 +61,3 @@ def _renegotiate(manager: LoadManager, file: Path) -> None:
         manager.renegotiate(Participant.read(file))
     except HoldfastError as error:
         logger.error("%s; it goes on as before", error)
-
-
-def _read_security(participant: Participant) -> Security | None:
-    given = participant.security
-    if given is None:
-        return None
-
-    def beside(name: str | None) -> str | None:
-        return None if name is None else str(participant.path(name))
-
-    return Security.read(
-        token_file=beside(given.token_file),
-        token_env=given.token_env,
-        certificate=beside(given.certificate),
-        key=beside(given.key),
-        authority=beside(given.authority),
-    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 from holdfast.protocol.comparison import Comparison
 from holdfast.protocol.gates.order import Delays
@@ -12,6 +13,7 @@ from holdfast.protocol.place import Place, Settings
 from holdfast.protocol.sharing.rules import Guarantee, Rules
 from holdfast.protocol.streams import AllOf, AnyOf
 from holdfast.topology import COMPARING, VOTING, Sink, Stage, Topology, parse_address
+from holdfast.topology.security import Security as SecurityTable
 from holdfast.wire.identities import Identities
 from holdfast.wire.security import Security
 
@@ -22,6 +24,7 @@ __all__ = [
     "inputs_of",
     "is_voted_on",
     "place_of",
+    "read_security",
     "reader_for",
     "retention_of",
     "rules_of",
@@ -177,14 +180,18 @@ def identities_of(topology: Topology) -> Identities:
 
 
 def security_of(topology: Topology) -> Security | None:
-    given = topology.security
+    return read_security(topology.security, topology.home)
+
+
+def read_security(given: SecurityTable | None, home: Path) -> Security | None:
+    """What a file names under [security]; its paths begin at `home`."""
     if given is None:
         return None
     return Security.read(
-        token_file=None if given.token_file is None else topology.path(given.token_file),
+        token_file=None if given.token_file is None else home / given.token_file,
         token_env=given.token_env,
-        certificate=None if given.certificate is None else topology.path(given.certificate),
-        key=None if given.key is None else topology.path(given.key),
-        authority=None if given.authority is None else topology.path(given.authority),
+        certificate=None if given.certificate is None else home / given.certificate,
+        key=None if given.key is None else home / given.key,
+        authority=None if given.authority is None else home / given.authority,
         mutual=given.mutual,
     )
