@@ -99,6 +99,7 @@ def go_back_to(page: Page, moment: float) -> None:
     """To the last step of the time bar before a moment, which is less than a second before it: drag
     it near, then use the arrow keys."""
     slider = page.locator("#when")
+    expect(slider).to_be_enabled(timeout=60_000)
     slider.focus()
     slider.press("ArrowLeft")
     too_late = _shown_at(slider) - moment
