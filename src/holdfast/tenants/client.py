@@ -54,16 +54,12 @@ class Client:
         answer: list[dict[str, Any]] = self._ask("POST", f"{_path(stream)}/updates", body)
         return answer
 
-    def streams(self, limit: int = 100) -> list[dict[str, Any]]:
-        """Your own."""
+    def streams(self, **tags: str) -> list[dict[str, Any]]:
+        """One's own; with tags, all that have them and may be read."""
+        asked = ",".join(f"{tag}:{value}" for tag, value in tags.items())
         answer: list[dict[str, Any]] = self._ask(
-            "GET", f"/v1/streams?{urlencode({'limit': limit})}"
+            "GET", f"/v1/streams?{urlencode({'tags': asked, 'limit': 1000})}"
         )
-        return answer
-
-    def status(self, stream: str) -> dict[str, Any]:
-        """What a stream is and how it does."""
-        answer: dict[str, Any] = self._ask("GET", _path(stream))
         return answer
 
     def last(self, stream: str) -> dict[str, Any]:
@@ -74,6 +70,11 @@ class Client:
         """By `since`, `until`, `after`, `key`, `text`, `latitude`, `longitude`, `km`, `limit`."""
         asked = f"?{urlencode(wanted)}" if wanted else ""
         answer: list[dict[str, Any]] = self._ask("GET", f"{_path(stream)}/updates{asked}")
+        return answer
+
+    def status(self, stream: str) -> dict[str, Any]:
+        """What a stream is and how it does."""
+        answer: dict[str, Any] = self._ask("GET", _path(stream))
         return answer
 
     def errors(self, stream: str) -> list[dict[str, Any]]:
