@@ -71,10 +71,11 @@ def draw_panels(browser: Browser, folder: Path) -> None:
         expect(page.locator("#ballots td.dissented").first).to_be_visible(timeout=SLOW)
         expect(page.locator("#panel-tenants")).to_contain_text("celsius", timeout=SLOW)
         expect(page.locator("#panels .word.is-stable").nth(3)).to_be_visible(timeout=SLOW)
-        page.locator("#votes").screenshot(path=PICTURES / "console-votes.png")
-        page.emulate_media(color_scheme="dark")
         # As tall as all of them, so that nothing stands before them.
         page.set_viewport_size({"width": 1440, "height": 2600})
+        time.sleep(1)
+        page.locator("#votes").screenshot(path=PICTURES / "console-votes.png")
+        page.emulate_media(color_scheme="dark")
         time.sleep(1)
         page.locator("#panels").screenshot(path=PICTURES / "console-panels.png")
 
@@ -94,7 +95,7 @@ def _vote(rig: VoteRig) -> None:
     rig.close("clean/4")
     bring(40)
     rig.open("clean/4")
-    bring(60)
+    bring(100)
     tell_lies(rig.replicas["clean/3"]._neighbours, "wrong-value")
     bring(40)
 
@@ -129,7 +130,7 @@ def _tenants(folder: Path) -> Iterator[Tenancy]:
         clients["ben"].put("chill", json.loads((EXAMPLE / "chill.json").read_text()))
         now = int(time.time() * 1e6)
         for second in range(5):
-            at = now + second * 1_000_000
+            at = now - (5 - second) * 1_000_000
             clients["ann"].publish("ann/roof/air", {"celsius": -3.5 - second}, timestamp=at)
             clients["ben"].publish("ben/chill/wind", {"kmh": 25.0}, timestamp=at)
         site.settle()

@@ -92,7 +92,9 @@ class Breaker:
     def _link(self, reader: str, called: str) -> Proxy:
         link = self._links.get((reader, called))
         if link is None:
-            raise InvalidArgumentError(f"link: {reader[:80]!r} has none to {called[:80]!r}")
+            raise InvalidArgumentError(
+                f"link: {reader[:80]!r} has none to {called[:80]!r}; choose one of those it has"
+            )
         return link
 
     def _pid(self, party: str) -> int | None:
@@ -103,10 +105,14 @@ class Breaker:
     def _signal(self, party: str, number: signal.Signals) -> None:
         keeper = self.keepers.get(party)
         if keeper is None:
-            raise InvalidArgumentError(f"party: {party[:80]!r} does not run here")
+            raise InvalidArgumentError(
+                f"party: {party[:80]!r} does not run here; choose one that does"
+            )
         process = keeper.process
         if process is None:
-            raise InvalidArgumentError(f"party: {party} has ended and is being started again")
+            raise InvalidArgumentError(
+                f"party: {party} has ended and is being started again; wait until it runs"
+            )
         process.send_signal(number)
 
     def thaw_all(self) -> None:

@@ -193,7 +193,8 @@ class Collector:
 
     def batches(self, at: float) -> dict[str, list[float]]:
         """Of each replica, the time of Spark's last batch in each second of the minute before."""
-        found = self.history.series("batch_seconds", at, MINUTE)
+        # Of the second that has just begun nothing may be known yet.
+        found = self.history.series("batch_seconds", at - 1, MINUTE)
         return {name: found[name] for name in self._parties if self._is_replica(name)}
 
     def _is_replica(self, name: str) -> bool:

@@ -37,6 +37,9 @@ LOOK: Final = 0.1
 """Seconds between two looks for something new to send."""
 MOST_PAGES: Final = 32
 """That are sent what is new at the same time."""
+NO_TOKEN: Final = (
+    "the token is missing or wrong; it stands after # in the address that the console printed"
+)
 MOST_BODY: Final = 4096
 MOST_CELLS: Final = 1000
 
@@ -136,7 +139,7 @@ class _Doorkeeper:
             headers = dict(scope["headers"])
             said = headers.get(b"authorization", b"").decode("utf-8", "surrogateescape")
             if not self._security.admits(said):
-                answer = _json({"error": "the token is missing or wrong"}, 401)
+                answer = _json({"error": NO_TOKEN}, 401)
                 await answer(scope, receive, send)
                 return
         await self._app(scope, receive, send)
@@ -232,12 +235,12 @@ class _Handlers:
 
     async def act(self, request: Request) -> Response:
         if not self._security.admits(request.headers.get("authorization")):
-            return _json({"error": "the token is missing or wrong"}, 401)
+            return _json({"error": NO_TOKEN}, 401)
         if self._breaker is None:
             return _json({"error": "nothing can be broken here: start it with --demo"}, 403)
         length = request.headers.get("content-length", "")
         if not length.isdigit() or int(length) > MOST_BODY:
-            return _json({"error": "an order is a small JSON object"}, 413)
+            return _json({"error": "order: send a small JSON object with its length"}, 413)
         try:
             order = msgspec.json.decode(await request.body(), type=Order)
         except (msgspec.MsgspecError, RecursionError):
@@ -272,5 +275,5 @@ def _number(request: Request, name: str, default: float) -> float:
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise InvalidArgumentError(f"{name}: is no number")
+        raise InvalidArgumentError(f"{name}: is no number; give one, as 12.5")
     return value

@@ -143,7 +143,9 @@ class Tails:
             tail = self._tails.get(stream)
             if tail is None:
                 if stream not in self._topology.streams and stream not in self._topology.stages:
-                    raise InvalidArgumentError(f"stream: there is no {stream[:80]!r} here")
+                    raise InvalidArgumentError(
+                        f"stream: there is no {stream[:80]!r} here; choose one of the topology"
+                    )
                 tail = self._start(stream)
             tail.wanted = self._clock()
             return tail.pieces

@@ -105,9 +105,9 @@ class _Asked:
         self.is_cut = False
 
     def rows(self, deadline: float) -> Iterable[list[Cell]]:
-        found = self._client.streams(MOST_STREAMS)
-        self.is_cut = len(found) >= MOST_STREAMS
-        paths = [str(each["stream"]) for each in found]
+        found = self._client.streams()
+        self.is_cut = len(found) > MOST_STREAMS
+        paths = [str(each["stream"]) for each in found[:MOST_STREAMS]]
         # Those come first that were asked longest ago.
         self._turn = [each for each in self._turn if each in paths]
         self._turn += [each for each in paths if each not in self._turn]

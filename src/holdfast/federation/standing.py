@@ -13,8 +13,7 @@ from typing import Final
 import msgspec
 
 from holdfast.errors import InvalidArgumentError
-from holdfast.protocol.contracts import LoanId, Manager
-from holdfast.protocol.contracts.holdings import Holding, Loan
+from holdfast.protocol.contracts import Holding, Loan, LoanId, Manager
 
 __all__ = ["STANDING", "Move", "Standing", "read_standing", "standing_of", "write_standing"]
 

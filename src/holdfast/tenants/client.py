@@ -65,11 +65,11 @@ class Client:
         answer: list[dict[str, Any]] = self._ask("POST", f"{_path(stream)}/updates", body)
         return answer
 
-    def streams(self, limit: int = 1000, /, **tags: str) -> list[dict[str, Any]]:
+    def streams(self, **tags: str) -> list[dict[str, Any]]:
         """One's own; with tags, all that have them and may be read."""
         asked = ",".join(f"{tag}:{value}" for tag, value in tags.items())
         answer: list[dict[str, Any]] = self._ask(
-            "GET", f"/v1/streams?{urlencode({'tags': asked, 'limit': limit})}"
+            "GET", f"/v1/streams?{urlencode({'tags': asked, 'limit': 1000})}"
         )
         return answer
 

@@ -71,14 +71,17 @@ const feed = new Feed({
     if (!past) ask.tables = ask.canvases = true;
   },
   onConnected() { connected(true, "live"); },
-  onLost(why) { connected(false, `no connection, trying again (${why})`); },
+  onLost: noConnection,
   onRefused() { connected(false, "the token is needed"); openToken(); },
 });
 
 const timeBar = new TimeBar({ onPast: showPast, onLive: showLive });
 
-function connected(isUp, words) {
+function noConnection(why) { connected(false, "no connection, trying again; see whether the console runs", why); }
+
+function connected(isUp, words, why = "") {
   say($("connection"), words);
+  $("connection").title = why;
   $("connection").classList.toggle("waiting", !isUp);
   document.body.classList.toggle("stale", !isUp);
 }
@@ -264,7 +267,7 @@ async function begin() {
     refreshRange();
   } catch (error) {
     if (error.status === 401) { connected(false, "the token is needed"); openToken(); return; }
-    connected(false, `no connection, trying again (${error.message})`);
+    noConnection(error.message);
     setTimeout(begin, 1500);
   }
 }

@@ -20,7 +20,6 @@ export class TimeBar {
   }
 
   #moved() {
-    if (!this.#range) return;
     const value = Number(this.#slider.value), { known } = this.#range, now = this.#now;
     if (value >= HOUR) { this.goLive(); return; }
     // Who leaves the present goes back from now, not from when the range came.
@@ -45,6 +44,7 @@ export class TimeBar {
   show(range) {
     this.#range = range;
     this.#came = Date.now();
+    this.#slider.disabled = false;
     if (this.at !== null) {
       // In whole steps, so that the next one is not a longer one.
       const steps = Math.max(0, Math.round((this.at - range.start) / 1000));

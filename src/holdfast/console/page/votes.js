@@ -9,7 +9,7 @@ const STANDS = {
   m: { word: "missing", glyph: "·" },
   w: { word: "waiting", glyph: "…" },
 };
-const CELL = 19, NAME = 108; // Pixels.
+const CELL = 19, LETTER = 8, SPACE = 24; // Pixels.
 
 export class Votes {
   #panel; #choice; #place; #chosen = ""; #boards = new Map(); #scene = {}; #width = 0;
@@ -60,8 +60,10 @@ export class Votes {
       this.#place.replaceChildren(...[...this.#boards.values()].map((board) => board.root));
       if (!ballots.length) this.#place.append(make("p", { class: "says" }, `${name} has not voted on a bucket yet.`));
     }
-    const most = Math.max(6, Math.floor((this.#width - NAME - 16) / CELL));
-    for (const [stream, { buckets }] of ballots) this.#boards.get(stream).show(buckets, most);
+    for (const [stream, { replicas, buckets }] of ballots) {
+      const names = LETTER * Math.max(...replicas.map((each) => each.length)) + SPACE;
+      this.#boards.get(stream).show(buckets, Math.max(6, Math.floor((this.#width - names) / CELL)));
+    }
   }
 }
 
