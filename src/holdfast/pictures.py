@@ -41,7 +41,9 @@ def save_picture(figure: Figure, path: Path) -> Path:
     try:
         _save(figure, path, path.suffix.lower()[1:])
     except OSError as error:
-        raise HoldfastError(f"{path}: cannot be written ({error}); give another file") from error
+        raise HoldfastError(
+            f"{path}: cannot be written ({error.strerror}); give another file"
+        ) from error
     return path
 
 

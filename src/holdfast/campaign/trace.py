@@ -87,4 +87,6 @@ def write_trace(events: Iterable[Event], path: Path) -> None:
     try:
         path.write_text("".join(f"{event}\n" for event in events))
     except OSError as error:
-        raise HoldfastError(f"{path}: cannot be written ({error}); give another file") from error
+        raise HoldfastError(
+            f"{path}: cannot be written ({error.strerror}); give another file"
+        ) from error

@@ -90,7 +90,9 @@ def draw_topology(topology: Topology, path: str | Path) -> Path:
     try:
         path.write_text(Xml.tostring(svg, encoding="unicode") + "\n", encoding="utf-8")
     except OSError as error:
-        raise HoldfastError(f"{path}: cannot be written ({error}); give another file") from error
+        raise HoldfastError(
+            f"{path}: cannot be written ({error.strerror}); give another file"
+        ) from error
     return path
 
 

@@ -53,6 +53,8 @@ def explain(address: Address, error: Exception) -> WireError:
         return RefusedError(f"{address}: {said}")
     unreachable = fl.FlightUnavailableError | fl.FlightTimedOutError | fl.FlightCancelledError
     if isinstance(error, unreachable):
+        if "Connection refused" in said:
+            said = "nobody listens there"
         return UnreachableError(
             f"{address}: {said}; see whether it runs and whether both sides use TLS or neither"
         )
