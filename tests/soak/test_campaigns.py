@@ -7,7 +7,7 @@ import pytest
 from harness.parts import load_part, part_names
 from soak import campaigns
 
-LIVE = {"edge", "nodes", "shared-stages", "spark-windows", "verified", "votes"}
+LIVE = {"edge", "nodes", "shared-stages", "spark-windows", "verified", "verified-tasks", "votes"}
 """Those with many processes at once: see tests/live and tests/parties for what is short."""
 
 
