@@ -361,9 +361,10 @@ def test_sharing_a_host_is_an_error_unless_it_is_allowed() -> None:
     judge.report(report("a", 2, "x", host="host1"), 0.0)
     assert judge.state is JobState.FAILED
     assert "replica 2 ran on host1, where replica 1 ran stage a too" in judge.failure
-    allowed = verifier(plan=ONE, shared_hosts=True)
-    for replica in (1, 2, 3):
-        allowed.report(report("a", replica, "x", host="host1"), 0.0)
+    allowed = verifier(plan=Plan({"a": ()}, slices=8), shared_hosts=True)
+    for number in range(8):
+        for replica in (1, 2, 3):
+            allowed.report(report("a", replica, "x", slice=number, host="host1"), 0.0)
     assert agreed(allowed, "a") == "x"
     assert kinds(allowed) == [(Kind.SHARED_HOST, 2), (Kind.SHARED_HOST, 3)]
 

@@ -269,14 +269,19 @@ class Verifier:
         first = stage.hosts.setdefault((report.run, report.host), report.replica)
         if first == report.replica:
             return
+        if self.rules.shared_hosts:
+            # Once for each replica: it is as it was wanted, and so in every slice of every stage.
+            text = f"ran on {report.host} as others did"
+            of = (Kind.SHARED_HOST, report.replica, report.host)
+            self._add(Finding(*of, "", Run(), -1, text))
+            return
         text = f"ran on {report.host}, where replica {first} ran stage {stage.name} too"
         self._find(Kind.SHARED_HOST, report, text)
-        if not self.rules.shared_hosts:
-            self._fail(
-                f"stage {stage.name}: replica {report.replica} {text}, so that one machine could "
-                "spoil both; give the replicas hosts of their own, or allow shared hosts (for "
-                "development only)"
-            )
+        self._fail(
+            f"stage {stage.name}: replica {report.replica} {text}, so that one machine could "
+            "spoil both; give the replicas hosts of their own, or allow shared hosts (for "
+            "development only)"
+        )
 
     def _contradicted(self, stage: StageVotes, ballot: Ballot, report: Report, now: float) -> None:
         ballot.two_faced.add((report.replica, report.run))
