@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -18,8 +19,10 @@ DEADLINE = 100.0
 class Cluster:
     """Listens on loopback only, on ports the system gives. Used as a context; ends with it."""
 
-    def __init__(self, folder: Path, workers: int) -> None:
+    def __init__(self, folder: Path, workers: int, hosts: Sequence[str] = ("127.0.0.1",)) -> None:
+        """`hosts`: addresses of this machine that the workers take turns to be known by."""
         self._folder = folder
+        self._hosts = hosts
         self._count = workers
         self._stack = ExitStack()
         self.url = ""
@@ -27,13 +30,16 @@ class Cluster:
 
     def __enter__(self) -> Cluster:
         with ExitStack() as stack:
-            master = stack.enter_context(self._start("master.Master", "master"))
+            master = stack.enter_context(
+                self._start("master.Master", "master", "--host", "127.0.0.1")
+            )
             (self.url,) = wait_for_line(master, r"Starting Spark master at (spark://\S+)")
             self.workers = [
                 stack.enter_context(
                     self._start(
                         "worker.Worker",
                         f"worker-{number}",
+                        *("--host", self._hosts[number % len(self._hosts)]),
                         *("--cores", "1", "--memory", "1g"),
                         *("--work-dir", str(self._folder / f"work-{number}"), self.url),
                     )
@@ -49,7 +55,7 @@ class Cluster:
         self._stack.close()
 
     def _start(self, name: str, log: str, *arguments: str) -> Family:
-        listen = ["--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]
+        listen = ["--port", "0", "--webui-port", "0"]
         environment = spark_environment(self._folder) | {"SPARK_DAEMON_MEMORY": "256m"}
         command = [os.fspath(SPARK_CLASS), f"org.apache.spark.deploy.{name}", *listen, *arguments]
         return Family(command, self._folder, environment, log=f"{log}.log")

@@ -7,14 +7,17 @@ import runpy
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from random import Random
 from typing import Any, Final, Literal
 
 from rich.console import Console
 
 from harness.parts import REPOSITORY
 from harness.processes import spark_environment
+from harness.verified.cases import read_output
 from harness.verified.holds import Hold, Parts, holds_for
 from harness.verified.lies import Lie
+from harness.verified.oracle import expected_bills, rows_by_bill
 from holdfast.protocol.verification import Mode, Model, Quorum
 from holdfast.verify.account import Account
 from holdfast.verify.command import verify_job
@@ -23,7 +26,15 @@ from holdfast.verify.errors import JobFailedError
 from holdfast.verify.processes import ProcessLauncher
 from holdfast.verify.submission import Submission
 
-__all__ = ["STAGES", "small_config", "steps_of", "verify_billing", "write_billing"]
+__all__ = [
+    "STAGES",
+    "is_city_right",
+    "small_config",
+    "steps_of",
+    "verify_billing",
+    "write_billing",
+    "write_cities",
+]
 
 STAGES: Final = ("hourly", "charges", "bills")
 EXAMPLE: Final = REPOSITORY / "examples" / "billing"
@@ -35,9 +46,30 @@ def write_billing(
     """The job's file, with its data beside it; a meter is read every so many minutes."""
     folder.mkdir(parents=True, exist_ok=True)
     shutil.copy(EXAMPLE / "billing.py", folder)
-    generate = runpy.run_path(str(EXAMPLE / "generate.py"))["generate"]
-    generate(folder / "data", meters, days, seed, minutes)
+    _generate(folder / "data", meters, days, seed, minutes)
     return folder / "billing.py"
+
+
+def write_cities(folder: Path, count: int, random: Random) -> Path:
+    """A job that bills so many cities one after the other, each with readings of its own. Their
+    stages are called `hourly_0`, `charges_0` and so on."""
+    folder.mkdir(parents=True)
+    shutil.copy(EXAMPLE / "billing.py", folder)
+    shutil.copy(Path(__file__).with_name("cities.py"), folder)
+    for number in range(count):
+        meters, days, seed = random.randint(3, 40), random.randint(1, 3), random.randrange(10**6)
+        _generate(folder / f"city-{number}" / "data", meters, days, seed)
+    return folder / "cities.py"
+
+
+def is_city_right(file: Path, output: Path, number: int) -> bool:
+    """Whether the bills of a city are what its readings say."""
+    bills = rows_by_bill(read_output(output, f"bills_{number}"))
+    return bills == expected_bills(file.parent / f"city-{number}" / "data")
+
+
+def _generate(folder: Path, meters: int, days: int, seed: int, minutes: int = 15) -> None:
+    runpy.run_path(str(EXAMPLE / "generate.py"))["generate"](folder, meters, days, seed, minutes)
 
 
 def small_config(
@@ -48,15 +80,18 @@ def small_config(
     mode: Mode = Mode.HYBRID,
     linger: float = 30.0,
     verifiers: int | Literal["all-to-all"] = 1,
+    restarts: int = 1,
+    spark: Mapping[int, Mapping[str, str]] | None = None,
 ) -> Config:
-    """Hosts are made up: each replica's processes are told what to call this machine."""
+    """Hosts are made up: each replica's processes are told what to call this machine. `spark`:
+    settings of some replicas."""
     numbers = Quorum(model, faults).numbers
     return Config(
         model=model,
         faults=faults,
         mode=mode,
         slices=2,
-        restarts=1,
+        restarts=restarts,
         patience=60.0,
         limit=90.0,
         linger=linger,
@@ -66,7 +101,12 @@ def small_config(
         replica=Need(cores=1, memory="512m"),
         spark={"spark.sql.shuffle.partitions": "2", "spark.default.parallelism": "2"},
         pools=tuple(
-            Pool(name=f"pool {n}", hosts=(f"h{n}",), environment={"HOLDFAST_HOST": f"h{n}"})
+            Pool(
+                name=f"pool {n}",
+                hosts=(f"h{n}",),
+                environment={"HOLDFAST_HOST": f"h{n}"},
+                spark=dict((spark or {}).get(n, {})),
+            )
             for n in (*numbers, len(numbers) + 1)
         ),
     )

@@ -131,10 +131,15 @@ def judge(case: Case, account: Account, is_right: Callable[[Path], bool]) -> Non
     if case.mode is not Mode.NON_BLOCKING:
         again = {stage: run for stage, run in account.runs.items() if run != Run()}
         assert not again, f"{case}: {again} were computed again: {account.text()}"
-    found = {(each.replica, each.kind) for each in account.findings}
+    # Who has ended is missing wherever the others are.
+    found = {
+        (each.replica, each.kind, "" if each.kind is Kind.MISSING else each.stage)
+        for each in account.findings
+    }
     for lie in case.lies:
         if lie.wrong in NAMED and _can_be_found(lie, account):
-            wanted = (lie.replica, NAMED[lie.wrong])
+            kind = NAMED[lie.wrong]
+            wanted = (lie.replica, kind, "" if kind is Kind.MISSING else lie.stage)
             assert wanted in found, f"{case}: {wanted} was not found: {account.text()}"
 
 

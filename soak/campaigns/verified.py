@@ -1,20 +1,33 @@
 """Verified jobs: replicas that crash, hang and lie in every way, and replicas that are all right.
 
-Each seed runs some faults against replicas without Spark, so that 27 seeds in a row run all that
-there are. Then it bills on Spark without any fault, and every other seed once more with one of
-them: 50 seeds in a row are 50 clean runs.
+Each seed tries some faults against replicas without Spark, so that 27 seeds in a row try all that
+there are. On Spark it runs three jobs:
+
+- many cities are billed and nobody is wrong: five seeds are 50 clean runs of a job with a join,
+  group-by and sums of floating-point numbers. Replicas have different cores, partitions and plans.
+- many cities are billed and as many replicas are wrong as may be, in another way or at another
+  stage in each city: six seeds in a row are all ways, stages, modes and both numbers of faults.
+- one city is billed and more replicas are wrong than may be, or as many hang: the job goes right,
+  or fails and says why.
 """
 
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Final
 
-from harness.verified.billing import small_config, verify_billing, write_billing
-from harness.verified.cases import Case, is_bill, judge, matrix, read_output, run_plain
-from harness.verified.oracle import expected_bills, rows_by_bill
+from harness.verified.billing import (
+    STAGES,
+    is_city_right,
+    small_config,
+    verify_billing,
+    write_cities,
+)
+from harness.verified.cases import Case, is_bill, judge, matrix, run_plain
+from harness.verified.lies import Lie, Wrong
 from holdfast.protocol.verification import Mode
 from holdfast.verify.account import Account
 
@@ -22,6 +35,17 @@ USES_SPARK = True
 DESCRIPTION = "verified jobs: crashes, hangs, lies of one replica or more; and none at all"
 AT_ONCE: Final = 12
 """Faults that a seed tries without Spark."""
+CLEAN: Final = 10
+"""Cities that a seed bills without faults."""
+TALKERS: Final = tuple(each for each in Wrong if each is not Wrong.HANG)
+"""What a replica can do wrong and go on."""
+PLANS: Final = {
+    1: {"spark.master": "local[2]", "spark.sql.shuffle.partitions": "7"},
+    2: {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": "3"},
+    3: {"spark.sql.autoBroadcastJoinThreshold": "-1", "spark.sql.files.maxPartitionBytes": "16384"},
+    4: {"spark.sql.codegen.wholeStage": "false", "spark.default.parallelism": "5"},
+}
+"""Settings by which replicas come to the same rows in other ways."""
 
 
 def run(seed: int) -> str:
@@ -33,28 +57,75 @@ def run(seed: int) -> str:
             case = cases[(seed * AT_ONCE + at) % len(cases)]
             account, expected = run_plain(case, folder / str(at), seed)
             judge(case, account, is_bill(expected))
-        clean = _bill(Case(1, Mode.HYBRID), folder / "clean", seed)
+        clean = bill_cities(Case(1, Mode.HYBRID), CLEAN, folder / "clean", seed)
         if clean.findings:
             raise AssertionError(f"nobody was wrong, and yet: {clean.text()}")
-        said = f"{AT_ONCE} faults without Spark; none on Spark: verified in {clean.seconds:.0f} s"
-        if seed % 2:
-            return said
-        case = cases[seed // 2 % len(cases)]
-        account = _bill(case, folder / "faulty", seed)
-    end = f"verified in {account.seconds:.0f} s" if account.is_verified else "refused"
-    return f"{said}; {case}: {end}"
-
-
-def _bill(case: Case, folder: Path, seed: int) -> Account:
-    random = Random(seed)
-    file = write_billing(
-        folder / "job", meters=random.randint(3, 40), days=random.randint(1, 3), seed=seed
+        within = case_within(seed)
+        lied = bill_cities(within, len(TALKERS) * len(STAGES), folder / "within", seed)
+        others = [case for case in cases if len(case.liars) > case.faults or _hangs(case)]
+        case = _in_city(others[seed % len(others)], 0)
+        ended = bill_cities(case, 1, folder / "one", seed)
+    return (
+        f"{AT_ONCE} faults without Spark; on Spark {CLEAN} cities without faults, {_end(clean)}; "
+        f"{len(within.lies)} lies of {len(within.liars)} in {3 * within.faults + 1} replicas, "
+        f"{within.mode}, {_end(lied)}; {case}: {_end(ended)}"
     )
-    config = small_config(folder, faults=case.faults, mode=case.mode, verifiers=case.verifiers)
+
+
+def case_within(seed: int) -> Case:
+    """As many liars as may be, who are wrong in another way or at another stage in each city."""
+    faults, modes = 1 + seed % 2, list(Mode)
+    first = seed % (3 * faults + 1)
+    liars = [(first + at) % (3 * faults + 1) + 1 for at in range(faults)]
+    wrongs = [(wrong, stage) for wrong in TALKERS for stage in STAGES]
+    Random(seed).shuffle(wrongs)
+    return Case(
+        faults,
+        modes[seed // 2 % len(modes)],
+        tuple(
+            # One that crashes for ever at the same place would not come to the others.
+            Lie(liar, f"{stage}_{city}", wrong, sticky=wrong is not Wrong.CRASH, alike=True)
+            for city, (wrong, stage) in enumerate(wrongs)
+            for liar in liars
+        ),
+        # Who says two things says them to different verifiers.
+        verifiers=3,
+    )
+
+
+def bill_cities(case: Case, count: int, folder: Path, seed: int) -> Account:
+    """Verified or not, the account has been judged."""
+    file = write_cities(folder / "job", count, Random(seed))
+    crashes = sum(lie.wrong is Wrong.CRASH for lie in case.lies)
+    config = small_config(
+        folder,
+        faults=case.faults,
+        mode=case.mode,
+        verifiers=case.verifiers,
+        restarts=1 + crashes,
+        linger=5.0 if _hangs(case) else 60.0,
+        spark=PLANS,
+    )
     account = verify_billing(file, config, folder, case.lies)
-
-    def is_right(output: Path) -> bool:
-        return rows_by_bill(read_output(output, "bills")) == expected_bills(folder / "job" / "data")
-
-    judge(case, account, is_right)
+    judge(case, account, _are_right(file, count))
     return account
+
+
+def _are_right(file: Path, count: int) -> Callable[[Path], bool]:
+    return lambda output: all(is_city_right(file, output, each) for each in range(count))
+
+
+def _hangs(case: Case) -> bool:
+    return any(lie.wrong is Wrong.HANG for lie in case.lies)
+
+
+def _in_city(case: Case, city: int) -> Case:
+    lies = tuple(
+        Lie(lie.replica, f"{lie.stage}_{city}", lie.wrong, sticky=lie.sticky, alike=lie.alike)
+        for lie in case.lies
+    )
+    return Case(case.faults, case.mode, lies, case.verifiers)
+
+
+def _end(account: Account) -> str:
+    return f"verified in {account.seconds:.0f} s" if account.is_verified else "refused"

@@ -16,6 +16,7 @@ LIVE = {
     "spark-windows",
     "tenants",
     "verified",
+    "verified-tasks",
     "votes",
 }
 """Those with many processes at once: see tests/live and tests/parties for what is short."""

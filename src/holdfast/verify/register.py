@@ -68,6 +68,11 @@ class Register:
         return self._verifier.version
 
     @property
+    def turned(self) -> int:
+        """The version by which those who wait may have something else to do."""
+        return self._verifier.turned
+
+    @property
     def next_wake(self) -> float | None:
         """By its own clock: see `now`."""
         return self._verifier.next_wake

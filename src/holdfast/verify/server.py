@@ -114,7 +114,9 @@ class VerifierServer:
         asked = decode(body, Asked)
 
         def is_new() -> bool:
-            return self._register.version != asked.version or self._closing.is_set()
+            register = self._register
+            is_known = register.turned <= asked.version <= register.version
+            return not is_known or self._closing.is_set()
 
         with self._change:
             if self._waiting < MAX_WAITING:

@@ -361,9 +361,10 @@ def test_sharing_a_host_is_an_error_unless_it_is_allowed() -> None:
     judge.report(report("a", 2, "x", host="host1"), 0.0)
     assert judge.state is JobState.FAILED
     assert "replica 2 ran on host1, where replica 1 ran stage a too" in judge.failure
-    allowed = verifier(plan=ONE, shared_hosts=True)
-    for replica in (1, 2, 3):
-        allowed.report(report("a", replica, "x", host="host1"), 0.0)
+    allowed = verifier(plan=Plan({"a": ()}, slices=8), shared_hosts=True)
+    for number in range(8):
+        for replica in (1, 2, 3):
+            allowed.report(report("a", replica, "x", slice=number, host="host1"), 0.0)
     assert agreed(allowed, "a") == "x"
     assert kinds(allowed) == [(Kind.SHARED_HOST, 2), (Kind.SHARED_HOST, 3)]
 
@@ -497,3 +498,27 @@ def test_slices_that_are_lost_together_are_computed_again_once() -> None:
     for number in (0, 1):
         judge.report(report("a", 1, "x", run=RUN1, slice=number), 0.0)
     assert judge.state is JobState.DONE
+
+
+def test_those_who_wait_are_told_of_turns_and_not_of_every_word() -> None:
+    """Else each report of each slice would be told to all replicas, with all other slices."""
+    judge = verifier(FOUR, Plan({"a": (), "b": ("a",)}, slices=2))
+
+    def turns(*reports: tuple[int, int, str]) -> bool:
+        before = judge.version
+        assert judge.turned <= before
+        for replica, number, word in reports:
+            judge.report(report("a", replica, word, slice=number), 0.0)
+        assert judge.version > before
+        return judge.turned > before
+
+    assert not turns((1, 0, "x"), (2, 0, "x"), (1, 1, "y"), (2, 1, "y"))
+    assert not turns((3, 0, "x")), "one slice of two is agreed upon"
+    assert turns((3, 1, "y")), "the stage is"
+    assert turns((4, 0, "z")), "somebody is found to be wrong"
+    assert not turns((4, 1, "y"))
+    before = judge.version
+    judge.broken("a", 1, 3, 2, 0.0)
+    assert judge.turned > before
+    judge.gone(1, 0.0)
+    assert judge.turned == judge.version

@@ -64,6 +64,10 @@ class Verifier:
         """When there was some last."""
         self._said: tuple[int, Standing] | None = None
         """The version that was asked for last."""
+        self._doubted = 0
+        """How often a copy was called broken."""
+        self._turn: tuple[int, object] = (0, None)
+        """The version of the last turn, and what made it one."""
         for name in plan.stages:
             self._bind(name)
 
@@ -138,6 +142,7 @@ class Verifier:
         if is_known or maker not in ballot.holders or self.state is JobState.FAILED:
             return
         self._note_news(now)
+        self._doubted += 1
         accusers = ballot.accusers.setdefault(maker, set())
         accusers.add(accuser)
         if accusers & {COORDINATOR, maker} or len(accusers) >= self.quorum.credible:
@@ -190,6 +195,18 @@ class Verifier:
     def chunk(self, stage_name: str, number: int, seq: int) -> Agreed | None:
         """What was agreed upon of a chunk; None as long as nothing is."""
         return self._check_stage(stage_name, number).chunk(number, seq)
+
+    @property
+    def turned(self) -> int:
+        """The version by which somebody who waits may have something else to do: a stage was agreed
+        upon or is computed again, somebody was found to be wrong, or the job has ended. Most
+        reports are no such news; to tell all of them to all takes as long as slices times reports.
+        """
+        stages = [(stage.run, stage.is_ok) for stage in self._stages.values()]
+        outline = (self.state, stages, len(self._findings), self._doubted)
+        if outline != self._turn[1]:
+            self._turn = self.version, outline
+        return self._turn[0]
 
     def standing(self) -> Standing:
         if self._said is None or self._said[0] != self.version:
@@ -252,14 +269,19 @@ class Verifier:
         first = stage.hosts.setdefault((report.run, report.host), report.replica)
         if first == report.replica:
             return
+        if self.rules.shared_hosts:
+            # Once for each replica: it is as it was wanted, and so in every slice of every stage.
+            text = f"ran on {report.host} as others did"
+            of = (Kind.SHARED_HOST, report.replica, report.host)
+            self._add(Finding(*of, "", Run(), -1, text))
+            return
         text = f"ran on {report.host}, where replica {first} ran stage {stage.name} too"
         self._find(Kind.SHARED_HOST, report, text)
-        if not self.rules.shared_hosts:
-            self._fail(
-                f"stage {stage.name}: replica {report.replica} {text}, so that one machine could "
-                "spoil both; give the replicas hosts of their own, or allow shared hosts (for "
-                "development only)"
-            )
+        self._fail(
+            f"stage {stage.name}: replica {report.replica} {text}, so that one machine could "
+            "spoil both; give the replicas hosts of their own, or allow shared hosts (for "
+            "development only)"
+        )
 
     def _contradicted(self, stage: StageVotes, ballot: Ballot, report: Report, now: float) -> None:
         ballot.two_faced.add((report.replica, report.run))
