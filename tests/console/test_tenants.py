@@ -78,7 +78,7 @@ def test_a_token_that_is_not_known_is_told(tmp_path: Path) -> None:
     ("url", "said"),
     [
         ("127.0.0.1:8080", "write http://127.0.0.1:8080"),
-        ("file:///etc/passwd", "is no address"),
+        ("ftp://127.0.0.1:8080", "is no address"),
         ("http://[", "is no address"),
         ("http://example.com:8080", "write https://"),
     ],
