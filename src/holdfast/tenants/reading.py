@@ -132,6 +132,7 @@ class Reading:
         self, tenant: str, tags: Sequence[tuple[str, str]], limit: int
     ) -> list[dict[str, Any]]:
         """Streams that the tenant may read and that have these tags; without any, its own."""
+        values: tuple[str, Any]
         if not tags:
             asked, values = "streams WHERE owner = ? AND until = ?", (tenant, FOREVER)
         else:
