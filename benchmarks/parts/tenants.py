@@ -30,6 +30,7 @@ from benchmarks.tenants.topologies import (
     out_degree,
 )
 from benchmarks.timing import Spread
+from holdfast.protocol.composition.documents import Aggregate, Channel, Field, Input, Stream
 from holdfast.spark.sessions import local_session, stop_session
 
 USES_SPARK = True
@@ -44,6 +45,8 @@ STREAMS = (2, 26, 51, 76, 101)
 MANY = (10, 100, 1_000, 10_000, 100_000)
 FEW, MOST = 100, 100_000
 """Compared with each other."""
+WINDOWS = (100, 10_000, 100_000)
+"""Updates in a window."""
 ACTIVE = 10
 ROUNDS = 30
 ROUNDS_ON_SPARK = 15
@@ -66,6 +69,7 @@ def run(report: Report) -> None:
                 _first(report, site, topologies)
                 _second(report, site, pipelines)
             site.close()
+            _windows(report, Path(folder))
             many = _fill(report, Path(folder))
             _many(report, many)
             _shares(report, many[MOST])
@@ -117,29 +121,30 @@ def _first(report: Report, site: Site, topologies: list[Topology]) -> None:
 
 
 def _second(report: Report, site: Site, pipelines: list[Topology]) -> None:
-    medians = {}
+    taken: dict[str, list[float]] = {}
     rows = []
     for pipeline in pipelines:
         report.progress(f"experiment 2: {pipeline.name}")
         paths = _paths(pipeline)
         site.seconds(paths)
         seconds = [site.seconds(paths[:1]) for _ in range(PER_PIPELINE)]
-        medians[pipeline.name] = statistics.median(seconds)
-        hops = pipeline.depth()
-        rows.append(
-            [pipeline.name, 1e3 * medians[pipeline.name], 1e3 * medians[pipeline.name] / hops]
-        )
+        taken[pipeline.name] = seconds
+        median = 1e3 * statistics.median(seconds)
+        rows.append([pipeline.name, median, median / pipeline.depth()])
     report.table(
         "Experiment 2: an update through a pipeline, on Spark",
         ["pipeline", "median ms", "ms per hop"],
         rows,
     )
+    short, long = (taken[f"length {streams}"] for streams in (STREAMS[0], STREAMS[-1]))
+    ratio = Spread.of([one / other for one, other in zip(long, short, strict=True)])
     report.claim(
-        "a pipeline of 100 hops against one of a single hop",
-        medians[f"length {STREAMS[-1]}"] / medians[f"length {STREAMS[0]}"],
+        f"a pipeline of {STREAMS[-1] - 1} hops against one of a single hop",
+        ratio.median,
         bound=5,
         peer="the pipeline of one hop",
         at_least=False,
+        spread=ratio.range,
         unit=" times",
     )
 
@@ -231,6 +236,45 @@ def _claim(report: Report, what: str, most: list[float], few: list[float]) -> No
         spread=ratio.range,
         unit=" times",
     )
+
+
+def _windows(report: Report, folder: Path) -> None:
+    """Ten updates into full windows of few and of many updates."""
+    sites = {}
+    for size in WINDOWS:
+        report.progress(f"a window of {size} updates is filled")
+        sites[size] = site = Site(folder / f"window-{size}")
+        aggregate = Aggregate("a", {"mean": Field("mean", "a.n")}, count=size)
+        mean = {"n": Channel("number", "window.mean")}
+        recent = Stream(mean, inputs={"a": Input("s")}, aggregate=aggregate)
+        site.put("o", {"s": Stream({"n": Channel("number")}), "recent": recent})
+        site.rate(["bench/o/s"], size)
+    seconds: dict[int, list[float]] = {size: [] for size in sites}
+    for number in range(-3, ROUNDS):
+        for size, site in sites.items():
+            took = 10 / site.rate(["bench/o/s"], 10)
+            if number >= 0:
+                seconds[size].append(took)
+    report.table(
+        "Ten updates into a full window, each with a result; the four stages without Spark",
+        ["updates in it", "ms for ten", "worst"],
+        [[n, 1e3 * statistics.median(took), 1e3 * max(took)] for n, took in seconds.items()],
+    )
+    few, most = WINDOWS[0], WINDOWS[-1]
+    ratio = Spread.of(
+        [mine / theirs for mine, theirs in zip(seconds[most], seconds[few], strict=True)]
+    )
+    report.claim(
+        f"ten updates into a window of {most:,} against one of {few:,}",
+        ratio.median,
+        bound=2,
+        peer=f"a window of {few:,}, in the same rounds",
+        at_least=False,
+        spread=ratio.range,
+        unit=" times",
+    )
+    for site in sites.values():
+        site.close()
 
 
 def _memory(report: Report, sites: Mapping[int, Site]) -> None:

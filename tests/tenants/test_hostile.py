@@ -129,3 +129,13 @@ def test_an_update_is_checked_against_the_document_it_comes_after(
     assert receipt["offset"] == 0
     site.settle()
     assert ann.get("/v1/streams/ann/o/a/updates").json()[0]["values"] == {"n": "one"}
+
+
+def test_streams_that_one_may_not_see_hide_no_others_from_a_search(site: Site) -> None:
+    eve, zoe, ben = (site.add(name) for name in ("eve", "zoe", "ben"))
+    tagged = {**simple(n="number"), "description": {"kind": "air"}}
+    for number in range(2):
+        put(eve, f"o{number}", **{f"s{n}": tagged for n in range(500)})
+    put(zoe, "o", a={**tagged, **SHARED})
+    found = ben.get("/v1/streams", params={"tags": "kind:air", "limit": 1}).json()
+    assert [each["stream"] for each in found] == ["zoe/o/a"]

@@ -21,8 +21,8 @@ from tests.tenants.rig import SHARED, derived, simple
 class Site:
     """A server in this process, and tenants with a client each."""
 
-    def __init__(self, folder: Path) -> None:
-        self.service = Service.open(folder, webhook_hosts=frozenset({"127.0.0.1"}))
+    def __init__(self, folder: Path, place: str | None = None) -> None:
+        self.service = Service.open(folder, place, webhook_hosts=frozenset({"127.0.0.1"}))
         self.app = create_app(self.service)
         self._planner = Planner(self.service.database)
         self.clients: dict[str, TestClient] = {}

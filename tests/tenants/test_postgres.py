@@ -12,6 +12,7 @@ import pytest
 
 from harness.ports import free_port
 from tests.tenants.rig import Platform
+from tests.tenants.test_http import Site
 from tests.tenants.test_platform import (
     test_access_that_is_taken_back_ends_at_once_and_can_come_back as access,
 )
@@ -23,6 +24,15 @@ from tests.tenants.test_platform import (
 )
 from tests.tenants.test_platform import (
     test_the_members_of_a_query_follow as members,
+)
+from tests.tenants.test_retention import (
+    test_by_number_by_age_and_by_quota as keep,
+)
+from tests.tenants.test_windows import (
+    test_a_window_begins_anew_when_it_is_another_and_only_then as begin_anew,
+)
+from tests.tenants.test_windows import (
+    test_groups_have_windows_of_their_own as groups,
 )
 
 
@@ -71,15 +81,28 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         run(str(programs / "pg_ctl"), "-D", str(data), "-m", "immediate", "stop")
 
 
-@pytest.mark.parametrize("check", [change, members, access, twice])
-def test_as_in_sqlite(postgres: str, check) -> None:
+@pytest.fixture
+def empty(postgres: str) -> str:
     import psycopg
 
     with psycopg.connect(postgres, autocommit=True) as connection:
         connection.execute("DROP SCHEMA public CASCADE")
         connection.execute("CREATE SCHEMA public")
-    platform = Platform(postgres)
+    return postgres
+
+
+@pytest.mark.parametrize("check", [change, members, access, twice, begin_anew, groups])
+def test_as_in_sqlite(empty: str, check) -> None:
+    platform = Platform(empty)
     try:
         check(platform)
     finally:
         platform.database.close()
+
+
+def test_old_updates_go_as_in_sqlite(empty: str, tmp_path: Path) -> None:
+    site = Site(tmp_path, empty)
+    try:
+        keep(site)
+    finally:
+        site.service.database.close()

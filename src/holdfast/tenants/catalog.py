@@ -6,7 +6,8 @@ the updates that come after it in the log, whenever those are calculated.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 import msgspec
@@ -29,7 +30,15 @@ from holdfast.protocol.composition.graph import depths
 from holdfast.protocol.composition.settling import WORK_OF_OTHERS
 from holdfast.tenants.errors import NotFoundError, QuotaError
 from holdfast.tenants.expressions import Types, compile_stream
-from holdfast.tenants.graph import Edge, around, edges_from, edges_into, streams_at
+from holdfast.tenants.graph import (
+    Edge,
+    around,
+    edges_by_source,
+    edges_from,
+    edges_into,
+    narrowest_tag,
+    streams_at,
+)
 from holdfast.tenants.log import Log
 from holdfast.tenants.quotas import Quotas
 from holdfast.tenants.store.database import FOREVER, Database, Work
@@ -241,7 +250,7 @@ class Catalog:
                 if each.query is None:
                     edges.add((each.stream or "", path, alias))
                     continue
-                tag, value = next(iter(sorted(each.query.match.items())))
+                tag, value = narrowest_tag(work, each.query.match.items())
                 work.run(
                     "INSERT INTO wants (target, alias, tag, value) VALUES (?, ?, ?, ?)",
                     (path, alias, tag, value),
@@ -322,7 +331,14 @@ def _takes_others(path: str, stream: Stream) -> bool:
 def _members(work: Work, path: str, stream: Stream, alias: str, tag: str, value: str) -> list[str]:
     query = stream.inputs[alias].query
     assert query is not None
-    rows = work.rows("SELECT path FROM tags WHERE tag = ? AND value = ?", (tag, value))
+    rows = work.rows(
+        "SELECT path FROM tags WHERE tag = ? AND value = ? LIMIT ?", (tag, value, MOST_AROUND + 1)
+    )
+    if len(rows) > MOST_AROUND:
+        raise QuotaError(
+            f"inputs.{alias}.query.match: more than {MOST_AROUND} streams have {tag}; match "
+            "something narrower"
+        )
     found = streams_at(work, [row[0] for row in rows])
     return sorted(
         each
@@ -344,25 +360,22 @@ def _wanted_by_others(
     would be one too many who take the stream, goes without it, and says so among its errors.
     """
     edges: set[tuple[str, str, str]] = set()
+    wants = _Wants(work, changed.values())
+    held_by = edges_by_source(work, changed)
+    wants.know(target for held in held_by.values() for _, target, _ in held)
     for path, stream in changed.items():
-        held = edges_from(work, [path])
+        held = held_by.get(path, [])
         targets = {edge[1] for edge in held}
-        wants = []
-        for tag, value in stream.description.items():
-            wants += work.rows(
-                "SELECT target, alias FROM wants WHERE tag = ? AND value = ?", (tag, value)
-            )
-        others = streams_at(work, {*targets, *(target for target, _ in wants)})
         for _, target, alias in held:
-            query = _query(others, target, alias)
+            query = wants.query(target, alias)
             if query is not None and not _is_member(query, path, stream, target):
                 work.run(
                     "UPDATE edges SET until = ? WHERE source = ? AND target = ? AND alias = ? "
                     "AND until = ?",
                     (position, path, target, alias, FOREVER),
                 )
-        for target, alias in sorted(set(wants)):
-            query = _query(others, target, alias)
+        for target, alias in wants.of(stream):
+            query = wants.query(target, alias)
             if (
                 target == path
                 or (path, target, alias) in held
@@ -370,18 +383,45 @@ def _wanted_by_others(
                 or not _is_member(query, path, stream, target)
             ):
                 continue
-            members = sum(edge[2] == alias for edge in edges_into(work, [target]))
-            if members < quotas.members and len(targets) < quotas.fan_out:
+            if wants.members[target, alias] < quotas.members and len(targets) < quotas.fan_out:
                 edges.add((path, target, alias))
                 targets.add(target)
+                wants.members[target, alias] += 1
             else:
                 _note_left_out(work, path, target, alias, position)
     return edges
 
 
-def _query(streams: Mapping[str, Stream], target: str, alias: str) -> Query | None:
-    found = streams.get(target)
-    return None if found is None or alias not in found.inputs else found.inputs[alias].query
+class _Wants:
+    """The queries for which changed streams may be members, read once for all of them."""
+
+    def __init__(self, work: Work, streams: Iterable[Stream]) -> None:
+        self._work = work
+        self._by_tag: dict[tuple[str, str], list[tuple[str, str]]] = {}
+        self._streams: dict[str, Stream] = {}
+        self.members: Counter[tuple[str, str]] = Counter()
+        """Of each query, how many there are."""
+        for tag, value in sorted({tag for each in streams for tag in each.description.items()}):
+            self._by_tag[tag, value] = [
+                (target, alias)
+                for target, alias in work.rows(
+                    "SELECT target, alias FROM wants WHERE tag = ? AND value = ?", (tag, value)
+                )
+            ]
+        targets = {target for some in self._by_tag.values() for target, _ in some}
+        self.know(targets)
+        self.members.update((target, alias) for _, target, alias in edges_into(work, targets))
+
+    def know(self, targets: Iterable[str]) -> None:
+        self._streams |= streams_at(self._work, set(targets) - self._streams.keys())
+
+    def of(self, stream: Stream) -> list[tuple[str, str]]:
+        """Queries that ask for one of its tags: a stream, and what it calls the input."""
+        return sorted({want for tag in stream.description.items() for want in self._by_tag[tag]})
+
+    def query(self, target: str, alias: str) -> Query | None:
+        found = self._streams.get(target)
+        return None if found is None or alias not in found.inputs else found.inputs[alias].query
 
 
 def _note_left_out(work: Work, path: str, target: str, alias: str, position: int) -> None:

@@ -10,7 +10,16 @@ import msgspec
 from holdfast.protocol.composition.documents import Stream
 from holdfast.tenants.store.database import FOREVER, Database, Work, rows_among
 
-__all__ = ["Edge", "around", "edges_from", "edges_into", "streams_at", "touched_between"]
+__all__ = [
+    "Edge",
+    "around",
+    "edges_by_source",
+    "edges_from",
+    "edges_into",
+    "narrowest_tag",
+    "streams_at",
+    "touched_between",
+]
 
 Edge = tuple[str, str, str]
 """Source, target, and what the target calls it."""
@@ -35,6 +44,24 @@ def edges_from(
     database: Database | Work, sources: Iterable[str], position: int = FOREVER - 1
 ) -> list[Edge]:
     return _edges(database, "source", sources, position)
+
+
+def edges_by_source(database: Database | Work, sources: Iterable[str]) -> dict[str, list[Edge]]:
+    """The edges there are now."""
+    found: dict[str, list[Edge]] = {}
+    for edge in edges_from(database, sources):
+        found.setdefault(edge[0], []).append(edge)
+    return found
+
+
+def narrowest_tag(database: Database | Work, tags: Iterable[tuple[str, str]]) -> tuple[str, str]:
+    """Of these, the one that the fewest streams have."""
+
+    def count(tag: tuple[str, str]) -> int:
+        statement = "SELECT count(*) FROM tags WHERE tag = ? AND value = ?"
+        return int(database.rows(statement, tag)[0][0])
+
+    return min(sorted(tags), key=count)
 
 
 def edges_into(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import cos, radians
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -12,13 +12,16 @@ from holdfast.protocol.composition.definitions import admits, channel_types, dis
 from holdfast.protocol.composition.documents import Near, Stream
 from holdfast.protocol.composition.graph import novelty
 from holdfast.tenants.errors import NotFoundError
-from holdfast.tenants.graph import around, edges_from, edges_into, streams_at
+from holdfast.tenants.graph import around, edges_from, edges_into, narrowest_tag, streams_at
 from holdfast.tenants.quotas import Quotas, kept_of
 from holdfast.tenants.store.database import FOREVER, Database
 
 __all__ = ["Reading", "Wanted"]
 
-MOST_AROUND = 5_000
+MOST_AROUND: Final = 5_000
+PAGE: Final = 1_000
+PAGES: Final = 50
+"""Streams that a search looks at, at once and altogether."""
 
 
 class Wanted(msgspec.Struct, frozen=True):
@@ -128,23 +131,31 @@ class Reading:
     def search(
         self, tenant: str, tags: Sequence[tuple[str, str]], limit: int
     ) -> list[dict[str, Any]]:
-        """Streams that the tenant may read and that have these tags."""
+        """Streams that the tenant may read and that have these tags; without any, its own."""
+        values: tuple[str, Any]
         if not tags:
-            rows = self._database.rows(
-                "SELECT path FROM streams WHERE owner = ? AND until = ? ORDER BY path LIMIT ?",
-                (tenant, FOREVER, limit),
-            )
+            asked, values = "streams WHERE owner = ? AND until = ?", (tenant, FOREVER)
         else:
-            # Those that are not to be seen are among them, so more than `limit` may be looked at.
+            asked = "tags WHERE tag = ? AND value = ?"
+            values = narrowest_tag(self._database, tags)
+        found: list[dict[str, Any]] = []
+        last = ""
+        # Those that are not to be seen are among them, so more than `limit` may be looked at.
+        for _ in range(PAGES):
             rows = self._database.rows(
-                "SELECT path FROM tags WHERE tag = ? AND value = ? ORDER BY path", tags[0]
+                f"SELECT path FROM {asked} AND path > ? ORDER BY path LIMIT ?",
+                (*values, last, PAGE),
             )
-        found = streams_at(self._database, [path for (path,) in rows])
-        return [
-            {"stream": path, "channels": channel_types(s), "description": s.description}
-            for path, s in sorted(found.items())
-            if admits(path, s, tenant) and all(s.description.get(t) == v for t, v in tags)
-        ][:limit]
+            some = streams_at(self._database, [path for (path,) in rows])
+            found += [
+                {"stream": path, "channels": channel_types(s), "description": s.description}
+                for path, s in sorted(some.items())
+                if admits(path, s, tenant) and all(s.description.get(t) == v for t, v in tags)
+            ]
+            if len(found) >= limit or len(rows) < PAGE:
+                break
+            last = rows[-1][0]
+        return found[:limit]
 
     def _novelty(self, path: str) -> int | None:
         edges = around([path], lambda paths: edges_into(self._database, paths), 0, MOST_AROUND)

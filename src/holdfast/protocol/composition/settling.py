@@ -10,7 +10,7 @@ and not on what else is settled beside it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import Any, Final, NamedTuple, Protocol
@@ -123,6 +123,8 @@ class World:
     newest: dict[str, Update] = field(default_factory=dict)
     windows: dict[tuple[str, str], Window] = field(default_factory=dict)
     """Of a stream, by the partition whose updates are in it; empty: of all partitions."""
+    closed: dict[tuple[str, str], Callable[[], Window]] = field(default_factory=dict)
+    """Windows that are there and have not been asked for yet."""
     offsets: dict[str, int] = field(default_factory=dict)
     """The next one of each composite stream."""
     lags: dict[tuple[str, str], Lag] = field(default_factory=dict)
@@ -133,6 +135,12 @@ class World:
         newest = self.newest.get(update.stream)
         if newest is None or (newest.position, newest.offset) <= (update.position, update.offset):
             self.newest[update.stream] = update
+
+    def window(self, stream: str, scope: str) -> Window | None:
+        at = stream, scope
+        if at in self.closed:
+            self.windows[at] = self.closed.pop(at)()
+        return self.windows.get(at)
 
     def last(self, stream: str, key: str) -> Update | None:
         return self.latest.get(stream, {}).get(key)
@@ -309,7 +317,7 @@ class _Settlement:
     def _insert_values(
         self, path: str, scope: str, aggregate: Aggregate, timestamp: int, values: Sequence[Any]
     ) -> None:
-        window = self._world.windows.get((path, scope))
+        window = self._world.window(path, scope)
         if window is None:
             window = self._world.windows[path, scope] = Window(aggregate)
         if not window.insert(timestamp, values):
@@ -482,11 +490,10 @@ class _Settlement:
         aggregate = node.stream.aggregate
         assert aggregate is not None
         if aggregate.over == "window":
-            windows = self._world.windows
-            window = windows.get((node.path, key))
+            window = self._world.window(node.path, key)
             if window is None and node.stream.group is None:
                 # The input is not divided as the result is: all of it counts.
-                window = windows.get((node.path, ""))
+                window = self._world.window(node.path, "")
             return (Window(aggregate) if window is None else window).record(timestamp)
         found = [
             each

@@ -7,6 +7,7 @@ there is no outcome, and whoever has the store at hand does it (`storing.complet
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import msgspec
 
@@ -96,8 +97,8 @@ def _world(bundle: Bundle, part: Part, fetch: FetchOf | None) -> World:
     for saved in bundle.windows:
         aggregate = part.nodes[saved.path].window
         assert aggregate is not None
-        world.windows[saved.path, saved.scope] = Window(
-            aggregate, saved, None if fetch is None else fetch(saved)
+        world.closed[saved.path, saved.scope] = partial(
+            Window, aggregate, saved, None if fetch is None else fetch(saved)
         )
     return world
 

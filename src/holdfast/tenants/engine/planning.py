@@ -35,6 +35,8 @@ MOST_CACHED: Final = 50_000
 ROOM: Final = 64
 """Updates that may leave a window, beside two for each one that comes, before all of it is needed.
 """
+ROOM_OF_GROUP: Final = 8
+"""The same, where all partitions are brought along though few of them will be asked for."""
 
 _UPDATE = msgspec.json.Decoder(Update)
 _LAG = msgspec.json.Decoder(Lag)
@@ -131,7 +133,8 @@ class Planner:
         if len(self._known) > MOST_CACHED or position < self._position:
             self._known.clear()
             self._through.clear()
-        for path in touched_between(self._database, self._position, position):
+        touched = touched_between(self._database, self._position, position) if self._known else ()
+        for path in touched:
             for start in self._through.pop(path, ()):
                 self._known.pop(start, None)
         self._position = position
@@ -212,7 +215,9 @@ class _Fetched:
         if not windowed:
             return []
         grouped = any(node.stream.group is not None for node in nodes)
-        scopes = None if grouped else {"", *(entry.key for entry in entries)}
+        if grouped:
+            return load_windows(self._database, windowed, None, ROOM_OF_GROUP)
+        scopes = {"", *(entry.key for entry in entries)}
         return load_windows(self._database, windowed, scopes, 2 * len(entries) + ROOM)
 
 
