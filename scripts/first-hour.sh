@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Follow README.md on a machine that has nothing, and time each step: docs/first-hour.md is its log.
+# Follow README.md on a machine that has nothing, and time each step, for docs/first-hour.md.
 #   scripts/first-hour.sh REPOSITORY FOLDER
 # clones REPOSITORY into FOLDER/holdfast and writes FOLDER/first-hour.log. Run it as root in an empty Debian:
 #   debootstrap --variant=minbase --include=ca-certificates,git,make,python3 bookworm empty
