@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from holdfast.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from holdfast.tenants.service import Service
 
 __all__ = ["serve", "tenant"]
 
@@ -81,7 +88,6 @@ def add(
     import msgspec
 
     from holdfast.tenants.quotas import Quotas
-    from holdfast.tenants.service import Service
 
     quotas = Quotas()
     if streams is not None:
@@ -90,11 +96,8 @@ def add(
         quotas = msgspec.structs.replace(quotas, updates_per_second=updates_per_second)
     if kept is not None:
         quotas = msgspec.structs.replace(quotas, kept=kept)
-    service = Service.open(state, database)
-    try:
+    with _opened(state, database, may_be_new=True) as service:
         print(service.registry.add(name, quotas))
-    finally:
-        service.database.close()
 
 
 @tenant.command("rotate")
@@ -108,24 +111,32 @@ def rotate(
 ) -> None:
     """Replace a tenant's token, while the server runs. The new one is printed, this once."""
     from holdfast.intervals import parse_interval
-    from holdfast.tenants.service import Service
 
-    service = Service.open(state, database)
-    try:
+    with _opened(state, database) as service:
         print(service.registry.rotate(name, parse_interval("--grace", grace)))
         service.audit.note(name, "rotate", "token", f"done; the old one ends in {grace}")
-    finally:
-        service.database.close()
 
 
 @tenant.command("list")
 def names(state: State = Path("tenants"), database: Store = None) -> None:
     """List the tenants."""
-    from holdfast.tenants.service import Service
-
-    service = Service.open(state, database)
-    try:
+    with _opened(state, database) as service:
         for name in service.registry.names():
             print(name)
+
+
+@contextmanager
+def _opened(state: Path, database: str | None, *, may_be_new: bool = False) -> Iterator[Service]:
+    """What the server keeps, whether it runs or not."""
+    from holdfast.tenants.service import Service
+
+    if not may_be_new and database is None and not state.is_dir():
+        raise InvalidArgumentError(
+            f"--state: there is no folder {state}; give that of the server, or begin with "
+            "`holdfast tenant add`"
+        )
+    service = Service.open(state, database)
+    try:
+        yield service
     finally:
         service.database.close()
