@@ -381,13 +381,15 @@ class Federated:
         moments = mine.column(0).cast(pa.int64())
         first, last = moments[0].as_py(), moments[-1].as_py()
 
-        def boundary() -> int:
+        def whole() -> pa.Table | None:
+            """Once it has come so far, and lets others read."""
             with suppress(HoldfastError, ValueError):
-                return int(json.loads(act(address, None, "status", b"", timeout=3))["boundary"])
-            return 0
+                boundary = int(json.loads(act(address, None, "status", b"", timeout=3))["boundary"])
+                if boundary > last:
+                    return fetch(address, None, LogTicket(stage, 0, boundary).write())
+            return None
 
-        wait_for(f"the run of {stage} that nobody disturbs", lambda: boundary() > last, 180, 0.5)
-        table = fetch(address, None, LogTicket(stage, 0, boundary()).write())
+        table = wait_for(f"the run of {stage} that nobody disturbs", whole, 180, 0.5)
         times = table.column(0).cast(pa.int64()).to_pylist()
         kept = [at for at, moment in enumerate(times) if first <= moment <= last]
         undisturbed = table.slice(kept[0], len(kept)).combine_chunks()

@@ -10,6 +10,7 @@ from soak import campaigns
 LIVE = {
     "alarms",
     "edge",
+    "federation-return",
     "federation-stages",
     "nodes",
     "shared-stages",

@@ -20,7 +20,7 @@ from holdfast.spark.metrics import (
     serve_metrics,
     watch,
 )
-from tests.spark.metrics.readers import Output, only, scrape
+from tests.spark.metrics.readers import Output, named, scrape
 
 SENSORS = "sensor string, value long"
 FILES = [
@@ -101,7 +101,7 @@ def test_figures_of_a_query_that_goes_on_catch_up(
     try:
         query.processAllAvailable()
         assert watched.settle(timeout=30)
-        figures = only(watched)
+        figures = named(watched, "counted")
         assert (figures.id, figures.name, figures.running) == (query.id, "counted", True)
         assert (figures.batches, figures.total.rows) == (len(FILES), sum(map(len, FILES)))
         assert figures.state_rows == len({sensor for file in FILES for sensor, _ in file})
@@ -110,7 +110,8 @@ def test_figures_of_a_query_that_goes_on_catch_up(
     finally:
         query.stop()
     assert watched.settle(timeout=30)
-    assert (only(watched).running, only(watched).error) == (False, None)
+    figures = named(watched, "counted")
+    assert (figures.running, figures.error) == (False, None)
 
 
 def test_a_query_that_fails_shows_its_error(
@@ -124,5 +125,6 @@ def test_a_query_that_fails_shows_its_error(
         assert watched.settle(timeout=30)
         samples = scrape(server.url)
     assert samples["holdfast_window_failed", "failing", ""] == 1
-    assert only(watched).reason == "[USER_RAISED_EXCEPTION] sensor on fire"
-    assert output.getvalue().splitlines()[-1] == f"failing  failed: {only(watched).reason}"
+    reason = named(watched, "failing").reason
+    assert reason == "[USER_RAISED_EXCEPTION] sensor on fire"
+    assert output.getvalue().splitlines()[-1] == f"failing  failed: {reason}"

@@ -19,6 +19,12 @@ def only(metrics: WindowMetrics) -> QueryFigures:
     return query
 
 
+def named(metrics: WindowMetrics, name: str) -> QueryFigures:
+    """For a session where others' queries may just have ended: Spark tells of that late."""
+    (query,) = [each for each in metrics.snapshot() if each.name == name]
+    return query
+
+
 def scrape(url: str, accept: str = "text/plain") -> dict[tuple[str, str, str], float]:
     """The samples of the page by name, query and window."""
     request = urllib.request.Request(url, headers={"Accept": accept})

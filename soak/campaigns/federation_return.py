@@ -1,21 +1,19 @@
-"""Four participants, stages on real Spark: one goes to a partner that comes in, and comes back.
-
-`make soak PART=federation-stages` has more stages, moves and failures.
-"""
+"""Four participants, stages on Spark: one goes to a partner that comes in, and comes back."""
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
-
-import pytest
+from random import Random
 
 from harness.deployment import wait_for
 from harness.federation import Federated, Utility
 from holdfast.protocol.contracts import reconcile
 
+USES_SPARK = True
+DESCRIPTION = "a stage on Spark that goes to a partner at high load, and comes back at low load"
 LOW, HIGH = 40, 120
 """Rows a second, where 100 take all of a participant's cpu."""
-
 UTILITIES = {
     "north": Utility(owns=["n1"]),
     "south": Utility(hosts=["n1"], scale=10.0),
@@ -25,18 +23,21 @@ UTILITIES = {
 """To south and west anything is dear; east is large, and not there at first."""
 
 
-@pytest.mark.timeout(900)
-def test_an_overload_goes_to_a_partner_that_comes_in_and_comes_back(tmp_path: Path) -> None:
+def run(seed: int) -> str:
     """No row is lost, doubled or tentative, though west reads what moves: all is to the byte as if
     nothing had been moved."""
-    with Federated(tmp_path, UTILITIES, follows={"w1": "n1"}) as grid:
+    high = Random(seed).randrange(HIGH, 2 * HIGH, 20)
+    with (
+        tempfile.TemporaryDirectory(prefix="holdfast-federation-") as folder,
+        Federated(Path(folder), UTILITIES, follows={"w1": "n1"}) as grid,
+    ):
         grid.rates = {"n1": LOW}
         grid.agree(("north", "south"), ("north", "west"))
         grid.start("north", "south", "west")
         wait_for("rows of all stages", grid.has_rows, 300, 0.5)
         assert grid.runs("n1") == ["north"]
 
-        grid.rates = {"n1": HIGH}
+        grid.rates = {"n1": high}
         wait_for("overload", lambda: grid.status("north")["overloaded"], 120, 0.5)
         wait_for("refusals", lambda: grid.status("north")["counts"].get("received", 0) >= 2, 60)
         assert grid.status("north")["lent"] == {}
@@ -64,3 +65,4 @@ def test_an_overload_goes_to_a_partner_that_comes_in_and_comes_back(tmp_path: Pa
             assert ready < ended, f"nobody ran n1 from {ended} to {ready}"
         grid.check()
         grid.check_undisturbed("n1")
+    return f"n1 went to east at {high} rows a second, and came back; to the byte as undisturbed"
