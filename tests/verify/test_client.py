@@ -105,8 +105,11 @@ def test_what_was_said_stays_said_while_nobody_answers(tmp_path: Path) -> None:
         run_stages([address])
         verifiers = Verifiers(PLAN, 3, [address])
         standing = verifiers.consult()
+        heard = verifiers.heard
+        assert heard is not None
     with verifiers:
         assert verifiers.consult() is standing
+        assert verifiers.heard == heard, "so nobody takes it for news"
 
 
 def test_refusals_of_most_are_final(tmp_path: Path) -> None:

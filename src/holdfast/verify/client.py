@@ -146,6 +146,9 @@ class Verifiers:
             _Heard(LogClient(address, security, timeout=ATTEMPT)) for address in addresses
         ]
         self._turn = 0
+        self.heard: float | None = None
+        """When enough of them answered last, by the monotonic clock as it was before they were
+        asked."""
         self._said: tuple[list[Standing | None], Standing] | None = None
 
     def consult(self) -> Standing:
@@ -154,7 +157,10 @@ class Verifiers:
         end = time.monotonic() + self._timeout
         look = FIRST_LOOK
         while True:
+            asked = time.monotonic()
             errors = self._ask_all()
+            if len(self._heard) - len(errors) >= self._needed:
+                self.heard = asked
             heard = [each.standing for each in self._heard]
             if sum(each is not None for each in heard) >= self._needed:
                 return self._combined(heard)

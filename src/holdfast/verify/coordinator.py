@@ -37,7 +37,8 @@ NEWS: Final = 0.5
 ANSWER: Final = 2.0
 """Seconds for verifiers to answer; after that it looks whether they run."""
 GRACE: Final = 5.0
-"""Seconds after which a replica that has ended well should not have: the job is not done."""
+"""Seconds after which a replica that has ended well should not have, if the verifiers say then that
+the job is not done."""
 PATIENCE: Final = 10.0
 """Seconds for processes to end when they are asked to."""
 VERIFIER_STARTS: Final = 20
@@ -153,8 +154,7 @@ class Coordinator:
             self._move_dissenters(self.standing)
         self._tell_ends()
         if self.standing.state is JobState.RUNNING:
-            for member in self.members.values():
-                self._start_again(member)
+            self._start_again()
         return self.standing.state is JobState.DONE and self._deliver(self.standing)
 
     def _consult(self) -> None:
@@ -213,7 +213,13 @@ class Coordinator:
         member.running.end(0)
         member.running = None
         member.ended, member.code = time.monotonic(), code
-        logger.info("replica %d has ended with %d", member.number, code)
+        if code == 0:
+            logger.info("replica %d has ended", member.number)
+        else:
+            words = self._launcher.last_words(member.number)
+            logger.warning(
+                "replica %d has ended with %d; it said last: %s", member.number, code, words
+            )
 
     def _move_dissenters(self, standing: Standing) -> None:
         """Where too few agreed, let those who differ try on other hosts, if there are any. The
@@ -229,21 +235,28 @@ class Coordinator:
 
     def _tell_ends(self) -> None:
         """Whose processes have ended although the job is not done, or not well."""
-        now = time.monotonic()
+        is_running = self.standing is not None and self.standing.state is JobState.RUNNING
+        heard = self._asked.heard if is_running else None
         for member in self.members.values():
             if member.ended is None or member.is_gone:
                 continue
-            is_running = self.standing is not None and self.standing.state is JobState.RUNNING
-            if member.code != 0 or (is_running and now >= member.ended + GRACE):
+            if member.code != 0 or (heard is not None and heard >= member.ended + GRACE):
                 member.is_gone = True
                 self._untold.append(partial(self._witness.gone, member.number))
 
-    def _start_again(self, member: Member) -> None:
-        if self._is_reopened and member.code == 0 and not member.is_gone:
-            # It was right to end when the job was done; now there is more to do.
-            self._start(member)
-        if not member.is_gone or member.is_lost:
+    def _start_again(self) -> None:
+        """When the verifiers know of every end: what is heard of an end after the next start would
+        be laid to the host of that one."""
+        if self._untold:
             return
+        for member in self.members.values():
+            if member.is_gone and not member.is_lost:
+                self._try_again(member)
+            elif self._is_reopened and member.code == 0 and not member.is_gone:
+                # It was right to end when the job was done; now there is more to do.
+                self._start(member)
+
+    def _try_again(self, member: Member) -> None:
         member.failures += 1
         if member.failures > self.submission.config.restarts:
             member.is_lost = True
