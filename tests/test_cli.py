@@ -234,6 +234,27 @@ def test_mistakes_of_sim_are_explained(run, options: list[str], remedy: str) -> 
     assert remedy in err
 
 
+@pytest.mark.parametrize(
+    ("options", "remedy"),
+    [
+        (["--demo"], "--demo: does not go without --console"),
+        (["--participant", "north.toml"], "--participant: does not go without --console"),
+        (["--tenants", "http://127.0.0.1:8080"], "--tenants: does not go without --console"),
+        (["--tenant-token-file", "token"], "--tenant-token-file: does not go without --console"),
+        (
+            ["--console", "0", "--tenant-token-file", "token"],
+            "--tenant-token-file: does not go without --tenants",
+        ),
+    ],
+)
+def test_what_belongs_to_the_console_of_a_run_is_not_ignored(
+    run, options: list[str], remedy: str
+) -> None:
+    code, out, err = run("run", "fleet.toml", *options)
+    assert (code, out) == (1, "")
+    assert remedy in err
+
+
 def test_a_real_interrupt_of_sim_leaves_a_summary_and_no_process() -> None:
     process = subprocess.Popen(
         [COMMAND, "sim", "--seeds", "100000", "--workers", "2", *SMALL[:4]],

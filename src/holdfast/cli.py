@@ -40,6 +40,27 @@ TOPOLOGIES: Final = "Pipelines with replicas"
 JOBS: Final = "Batch jobs that are verified"
 SHARING: Final = "The edge, tenants, other organisations"
 
+# What the console shows beside the topology.
+Participants = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--participant",
+        help="Show the contracts, moves and balances of this participant of a federation, "
+        "which runs on this host; may be given again.",
+    ),
+]
+Tenants = Annotated[
+    str | None,
+    typer.Option(help="Show streams of a `holdfast serve` at this address: http://HOST:PORT."),
+]
+TenantTokens = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--tenant-token-file",
+        help="With --tenants: the token of a tenant to show; may be given again.",
+    ),
+]
+
 app = typer.Typer(
     name="holdfast",
     help="Windowed stream analytics on Apache Spark that stay available and right under faults.",
@@ -152,6 +173,9 @@ def run(
     spark_ui: Annotated[
         bool, typer.Option("--spark-ui", help="Let each replica's Spark serve its own page.")
     ] = False,
+    participants: Participants = None,
+    tenants: Tenants = None,
+    tenant_tokens: TenantTokens = None,
 ) -> None:
     """Run all parties of a topology on this machine, and show how they are."""
     from threading import Event
@@ -162,18 +186,29 @@ def run(
     signal.signal(signal.SIGTERM, lambda *_: ending.set())
     options = ["--master", master, *(["--spark-ui"] if spark_ui else [])]
     if console is None:
-        if demo:
-            raise InvalidArgumentError("--demo: does not go without --console; give it too")
+        given = {
+            "--demo": demo,
+            "--participant": participants,
+            "--tenants": tenants,
+            "--tenant-token-file": tenant_tokens,
+        }
+        for name in (name for name, value in given.items() if value):
+            raise InvalidArgumentError(f"{name}: does not go without --console; give it too")
         run_topology(
             file, Console(), only=only or [], options=options, metrics=metrics, ending=ending
         )
         return
     from holdfast.console.command import Wish, run_with_console
+    from holdfast.console.tenants import Tenancy
 
     run_with_console(
         file,
         Console(),
-        Wish(console),
+        Wish(
+            console,
+            participants=participants or (),
+            tenancy=Tenancy.of(tenants, tenant_tokens or ()),
+        ),
         demo=demo,
         only=only or [],
         options=options,
@@ -227,21 +262,9 @@ def console(
         list[str] | None,
         typer.Option(help="PARTY=HOST:PORT: reach a party elsewhere than the file says."),
     ] = None,
-    participant: Annotated[
-        list[Path] | None,
-        typer.Option(
-            help="Show the contracts, moves and balances of this participant of a federation, "
-            "which runs on this host; may be given again."
-        ),
-    ] = None,
-    tenants: Annotated[
-        str | None,
-        typer.Option(help="Show streams of a `holdfast serve` at this address: http://HOST:PORT."),
-    ] = None,
-    tenant_token_file: Annotated[
-        list[Path] | None,
-        typer.Option(help="With --tenants: the token of a tenant to show; may be given again."),
-    ] = None,
+    participants: Participants = None,
+    tenants: Tenants = None,
+    tenant_tokens: TenantTokens = None,
 ) -> None:
     """Show a running topology on a web page: live, and as it was during the last hour."""
     from threading import Event
@@ -252,16 +275,14 @@ def console(
 
     ending = Event()
     signal.signal(signal.SIGTERM, lambda *_: ending.set())
-    if tenant_token_file and tenants is None:
-        raise InvalidArgumentError("--tenant-token-file: does not go without --tenants; give it")
     wish = Wish(
         port,
         host,
         tuple(name or ()),
         token_file,
         watch,
-        participant or (),
-        None if tenants is None else Tenancy(tenants, tenant_token_file or ()),
+        participants or (),
+        Tenancy.of(tenants, tenant_tokens or ()),
     )
     show_console(file, Console(), wish, routes=read_routes(route or []), ending=ending)
 

@@ -39,6 +39,17 @@ class Tenancy:
     url: str
     tokens: Sequence[Path]
 
+    @classmethod
+    def of(cls, url: str | None, tokens: Sequence[Path]) -> Tenancy | None:
+        """As it is given on the command line; None if it is not."""
+        if url is not None:
+            return cls(url, tokens)
+        if tokens:
+            raise InvalidArgumentError(
+                "--tenant-token-file: does not go without --tenants; give it too"
+            )
+        return None
+
 
 def tenant_panels(tenancy: Tenancy | None, authority: Path | None = None) -> list[Panel]:
     """One, if there is a server; raises if it cannot be asked as it is given. `authority`: the
