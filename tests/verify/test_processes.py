@@ -60,6 +60,14 @@ def test_a_replica_ends_with_all_that_it_has_started(submission: Submission) -> 
     wait_until(lambda: not is_there(int(child)), 60, lambda: "its child")
 
 
+def test_one_that_begins_again_lets_the_others_go_first(submission: Submission) -> None:
+    launcher = ProcessLauncher(submission, replica=("-c", "import os; print(os.nice(0))"))
+    for _ in range(2):
+        launcher.start_replica(2, HERE).end(60)
+    first, again = map(int, launcher.last_words(2).split())
+    assert again > first
+
+
 def test_one_that_does_not_listen_is_killed(submission: Submission) -> None:
     deaf = "import signal; signal.signal(15, signal.SIG_IGN)" + SLEEPER
     launcher = ProcessLauncher(submission, replica=("-c", deaf))

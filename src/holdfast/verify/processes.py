@@ -25,6 +25,9 @@ __all__ = ["Launcher", "ProcessLauncher", "Running"]
 SHOWN: Final = 12
 """Lines of a log that an error shows."""
 REPLICA: Final = ("-m", "holdfast.verify.replica_process")
+BEHIND: Final = 10
+"""How nice a replica is that was started again: where it shares a host, those who are ahead of it
+finish first."""
 
 
 class Running(Protocol):
@@ -90,7 +93,10 @@ class ProcessLauncher:
         if pool.launch:
             said = [f"{name}={value}" for name, value in variables.items()]
             command = [*pool.launch, "env", *said, *command]
-        return _Process(command, self._log(number), variables)
+        process = _Process(command, self._log(number), variables)
+        if start > 1:
+            process.yield_to_others()
+        return process
 
     def last_words(self, number: int) -> str:
         try:
@@ -135,6 +141,11 @@ class _Process:
 
     def poll(self) -> int | None:
         return self._process.poll()
+
+    def yield_to_others(self) -> None:
+        """With all that it starts from now on."""
+        with suppress(ProcessLookupError, PermissionError):
+            os.setpriority(os.PRIO_PROCESS, self._process.pid, BEHIND)
 
     def ask_to_end(self) -> None:
         self._send(signal.SIGTERM)
