@@ -4,15 +4,17 @@ import json
 import pickle
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from threading import Timer
 
 import pytest
 
+from holdfast.errors import StoreUnavailableError
 from holdfast.protocol.verification import JobState, Run, basis_of
 from holdfast.verify.client import Verifiers
+from holdfast.verify.journal import Entry, Journal
 from holdfast.verify.server import VerifierServer
 from holdfast.wire import RefusedError, UnreachableError, act
 from tests.verify.charters import charter, digest, report, reports_of_a_stage, witness
@@ -110,6 +112,23 @@ def test_what_was_said_stays_said_while_nobody_answers(tmp_path: Path) -> None:
     with verifiers:
         assert verifiers.consult() is standing
         assert verifiers.heard == heard, "so nobody takes it for news"
+
+
+def test_a_verifier_that_cannot_write_for_a_while_is_told_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append, failures = Journal.append, iter(["full", "full"])
+
+    def try_to_append(journal: Journal[Entry], entries: Sequence[Entry]) -> None:
+        for why in failures:
+            raise StoreUnavailableError(why)
+        append(journal, entries)
+
+    monkeypatch.setattr(Journal, "append", try_to_append)
+    with servers(tmp_path, 1) as (server,):
+        witness(1, str(server.address)).report(report(1))
+        assert json.loads(server.status())["counts"] == {"told": 1}
+        assert next(failures, None) is None
 
 
 def test_refusals_of_most_are_final(tmp_path: Path) -> None:

@@ -82,7 +82,7 @@ class Witness:
         envelope = seal(self.replica, telling, self.signer)
         needed = self.needed or len(self.verifiers) // 2 + 1
         waiting = list(self.verifiers)
-        refusals: list[WireError] = []
+        refusals: list[str] = []
         told = 0
         look = FIRST_LOOK
         end = time.monotonic() + self.timeout
@@ -90,28 +90,29 @@ class Witness:
             late: list[WireError] = []
             for address in waiting[:]:
                 try:
-                    self._tell_one(address, envelope)
-                    told += 1
-                    waiting.remove(address)
-                except RefusedError as error:
-                    refusals.append(error)
-                    waiting.remove(address)
+                    refusal = self._tell_one(address, envelope)
                 except WireError as error:
+                    # Whatever it is that keeps it from answering may pass.
                     late.append(error)
+                    continue
+                waiting.remove(address)
+                if refusal:
+                    refusals.append(f"{address}: {refusal}")
+                else:
+                    told += 1
             if told >= needed:
                 return
             if told + len(waiting) < needed:
-                raise refusals[0]
+                raise RefusedError(refusals[0])
             if time.monotonic() > end:
-                raise late[0]
+                raise UnreachableError(str(late[0])) from late[0]
             time.sleep(look)
             look = min(LAST_LOOK, 2 * look)
 
-    def _tell_one(self, address: str, envelope: Envelope) -> None:
+    def _tell_one(self, address: str, envelope: Envelope) -> str:
+        """Why it was refused; empty if it was not."""
         answer = act(address, self.security, "tell", encode([envelope]), timeout=ATTEMPT)
-        refusal = "".join(decode(answer, list[str]))
-        if refusal:
-            raise RefusedError(f"{address}: {refusal}")
+        return "".join(decode(answer, list[str]))
 
 
 @dataclass(slots=True)

@@ -92,6 +92,7 @@ class Register:
         """Take in what is new; answers for each an empty text, or why it was refused."""
         answers = []
         entries = []
+        known = 0
         for envelope in envelopes:
             now = self.now
             try:
@@ -101,10 +102,12 @@ class Register:
                 answers.append(str(error))
                 continue
             answers.append("")
-            self.counts["told" if is_new else "known"] += 1
             if is_new:
                 entries.append(Entry(now, envelope))
+            else:
+                known += 1
         self._write(entries)
+        self.counts += Counter(told=len(entries), known=known)
         return answers
 
     def wake(self) -> None:
