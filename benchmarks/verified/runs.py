@@ -31,7 +31,8 @@ T = TypeVar("T")
 
 SETTINGS: Final = {
     "spark.master": "local[1]",
-    "spark.driver.memory": "512m",
+    # So much that nothing is spilled: whether it is depends on little things.
+    "spark.driver.memory": "1g",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",

@@ -10,9 +10,11 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from benchmarks.verified.runs import SETTINGS
 from harness.verified.billing import small_config, verify_billing
 from harness.verified.holds import Parts
 from holdfast.protocol.verification import Mode
+from holdfast.verify.config import Need
 
 WAIT: Final = 600.0
 """Seconds: on this machine all are slow, and nobody hangs."""
@@ -24,7 +26,10 @@ def main(arguments: list[str]) -> None:
     # Without faults all come to their end, as copies do; else some never would.
     linger = 0.0 if given.lies else 60.0
     config = replace(
-        small_config(folder, mode=Mode(arguments[3]), linger=linger), patience=WAIT, limit=WAIT
+        small_config(folder, mode=Mode(arguments[3]), linger=linger),
+        patience=WAIT,
+        limit=WAIT,
+        replica=Need(cores=1, memory=SETTINGS["spark.driver.memory"]),
     )
     account = verify_billing(file, config, folder, given.lies, given.holds, dict(os.environ))
     assert account.is_verified, account.text()
