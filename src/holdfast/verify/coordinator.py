@@ -213,13 +213,11 @@ class Coordinator:
         member.running.end(0)
         member.running = None
         member.ended, member.code = time.monotonic(), code
-        if code == 0:
-            logger.info("replica %d has ended", member.number)
-        else:
-            words = self._launcher.last_words(member.number)
-            logger.warning(
-                "replica %d has ended with %d; it said last: %s", member.number, code, words
-            )
+        if code == 0 or (self.standing is not None and self.standing.state is JobState.FAILED):
+            logger.info("replica %d has ended with %d", member.number, code)
+            return
+        said = self._launcher.last_words(member.number).splitlines() or ["it said nothing"]
+        logger.warning("replica %d has ended with %d: %s", member.number, code, said[-1])
 
     def _move_dissenters(self, standing: Standing) -> None:
         """Where too few agreed, let those who differ try on other hosts, if there are any. The
