@@ -5,8 +5,8 @@ within a round. A verified job is compared with as many copies that do not check
 moment when so many of them have written their result as must agree. Time begins with the first
 process, so that the start of Python and Spark is in all figures. What verification adds to it is
 the same for all jobs, whatever their length: so what it costs without faults is measured with a job
-of more than a minute, and modes and faults with one of half its readings. All JVMs have the options
-of short-lived ones, as everywhere in the harness.
+of minutes, and modes and faults with one of a fifth of its readings. All JVMs have the options of
+short-lived ones, as everywhere in the harness.
 
 One that waits leaves its core to the others here, so that all modes take as long as there is to
 compute. That one is not slower than another can be told only as far as runs of one and the same
@@ -74,7 +74,7 @@ def run(report: Report) -> None:
     small: dict[str, list[Taken]] = {}
     with tempfile.TemporaryDirectory(prefix="holdfast-bench-") as name:
         folder = Path(name)
-        many, few, minutes = (6, 3, 15) if is_smoke else (800, 400, 1)
+        many, few, minutes = (6, 3, 15) if is_smoke else (2000, 400, 1)
         file = write_billing(folder / "job", meters=many, days=2, minutes=minutes)
         for number in range(rounds):
             report.progress(f"{many} meters, no faults, round {number + 1} of {rounds}")

@@ -32,7 +32,7 @@ T = TypeVar("T")
 SETTINGS: Final = {
     "spark.master": "local[1]",
     # So much that nothing is spilled: whether it is depends on little things.
-    "spark.driver.memory": "1g",
+    "spark.driver.memory": "2g",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
