@@ -25,9 +25,9 @@ __all__ = ["Launcher", "ProcessLauncher", "Running"]
 SHOWN: Final = 12
 """Lines of a log that an error shows."""
 REPLICA: Final = ("-m", "holdfast.verify.replica_process")
-BEHIND: Final = 10
-"""How nice a replica is that was started again: where it shares a host, those who are ahead of it
-finish first."""
+BEHIND: Final = 19
+"""How nice a replica is that was started again: where it shares a host, it takes what those who are
+ahead of it leave."""
 
 
 class Running(Protocol):
