@@ -96,7 +96,7 @@ def _vote(rig: VoteRig) -> None:
     bring(40)
     rig.open("clean/4")
     bring(100)
-    tell_lies(rig.replicas["clean/3"]._neighbours, "wrong-value")
+    tell_lies(rig.replicas["clean/3"]._workplace.neighbours, "wrong-value")
     bring(40)
 
 
