@@ -192,8 +192,9 @@ def run(
             "--tenants": tenants,
             "--tenant-token-file": tenant_tokens,
         }
-        for name in (name for name, value in given.items() if value):
-            raise InvalidArgumentError(f"{name}: does not go without --console; give it too")
+        for name, value in given.items():
+            if value:
+                raise InvalidArgumentError(f"{name}: does not go without --console; give it too")
         run_topology(
             file, Console(), only=only or [], options=options, metrics=metrics, ending=ending
         )

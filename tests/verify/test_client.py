@@ -107,11 +107,11 @@ def test_what_was_said_stays_said_while_nobody_answers(tmp_path: Path) -> None:
         run_stages([address])
         verifiers = Verifiers(PLAN, 3, [address])
         standing = verifiers.consult()
-        heard = verifiers.heard
-        assert heard is not None
+        answered = verifiers.answered
+        assert answered is not None
     with verifiers:
         assert verifiers.consult() is standing
-        assert verifiers.heard == heard, "so nobody takes it for news"
+        assert verifiers.answered == answered, "so nobody takes it for news"
 
 
 def test_a_verifier_that_cannot_write_for_a_while_is_told_later(

@@ -147,7 +147,7 @@ class Verifiers:
             _Heard(LogClient(address, security, timeout=ATTEMPT)) for address in addresses
         ]
         self._turn = 0
-        self.heard: float | None = None
+        self.answered: float | None = None
         """When enough of them answered last, by the monotonic clock as it was before they were
         asked."""
         self._said: tuple[list[Standing | None], Standing] | None = None
@@ -161,7 +161,7 @@ class Verifiers:
             asked = time.monotonic()
             errors = self._ask_all()
             if len(self._heard) - len(errors) >= self._needed:
-                self.heard = asked
+                self.answered = asked
             heard = [each.standing for each in self._heard]
             if sum(each is not None for each in heard) >= self._needed:
                 return self._combined(heard)

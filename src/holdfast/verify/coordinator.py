@@ -234,11 +234,11 @@ class Coordinator:
     def _tell_ends(self) -> None:
         """Whose processes have ended although the job is not done, or not well."""
         is_running = self.standing is not None and self.standing.state is JobState.RUNNING
-        heard = self._asked.heard if is_running else None
+        answered = self._asked.answered if is_running else None
         for member in self.members.values():
             if member.ended is None or member.is_gone:
                 continue
-            if member.code != 0 or (heard is not None and heard >= member.ended + GRACE):
+            if member.code != 0 or (answered is not None and answered >= member.ended + GRACE):
                 member.is_gone = True
                 self._untold.append(partial(self._witness.gone, member.number))
 
