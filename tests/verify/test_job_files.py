@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -135,3 +138,22 @@ def test_jobs_are_loaded_without_spark(tmp_path: Path) -> None:
         "sys.exit('pyspark' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", script]).returncode == 0
+
+
+def test_threads_load_jobs_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "job.py"
+    path.write_text(PYTHON)
+    before = gc.get_threshold()
+
+    def let_others_go_on(*_: object) -> None:
+        time.sleep(0)
+
+    gc.callbacks.append(let_others_go_on)
+    gc.set_threshold(10)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            jobs = list(pool.map(load_job, [path] * 200))
+    finally:
+        gc.set_threshold(*before)
+        gc.callbacks.remove(let_others_go_on)
+    assert {job.name for job in jobs} == {"billing"}

@@ -16,6 +16,7 @@ import runpy
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Final
 
 from holdfast.errors import InvalidArgumentError
@@ -29,6 +30,10 @@ __all__ = ["Program", "load_job"]
 
 BOUNDARIES: Final = "BOUNDARIES"
 """What a program calls the list of its boundaries if its calls do not show their names."""
+
+_PARSING: Final = Lock()
+"""Threads that build syntax trees at once disturb each other in Python 3.11.7 (a `SystemError` on
+the depth of recursion, CPython issue 106905), if the garbage collector lets another go on."""
 
 _TOKEN: Final = re.compile(
     r"(?P<comment>--[^\n]*|/\*.*?\*/)"
@@ -87,7 +92,8 @@ def load_job(path: str | Path) -> Job | Program:
 
 def _load_python(path: Path, text: str) -> Job | Program:
     try:
-        tree = ast.parse(text, str(path))
+        with _PARSING:
+            tree = ast.parse(text, str(path))
     except SyntaxError as error:
         raise InvalidArgumentError(
             f"{path}: line {error.lineno}: {error.msg}; mend it there"

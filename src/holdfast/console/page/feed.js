@@ -3,11 +3,13 @@
 
 const AGAIN = [500, 1000, 2000, 5000];
 const SILENCE = 8000; // The server says something every second.
+const PATIENCE = 30000; // For what an order does.
 
 export class Feed {
   #token = null;
   #reading = null;
   #tries = 0;
+  #ordered = Promise.resolve();
 
   constructor({ onMessage, onConnected, onLost, onRefused }) {
     this.tell = { onMessage, onConnected, onLost, onRefused };
@@ -22,9 +24,17 @@ export class Feed {
     return answered(response);
   }
 
-  async order(body) {
+  // Orders are carried out as they were given: each is sent when the one before is answered.
+  order(body) {
+    const answer = this.#ordered.then(() => this.#order(body));
+    this.#ordered = answer.catch(() => {});
+    return answer;
+  }
+
+  async #order(body) {
     const headers = { ...this.headers, "content-type": "application/json" };
-    return answered(await fetch("/api/act", { method: "POST", headers, body: JSON.stringify(body) }));
+    const signal = AbortSignal.timeout(PATIENCE);
+    return answered(await fetch("/api/act", { method: "POST", headers, signal, body: JSON.stringify(body) }));
   }
 
   // Follow what is chosen, in place of what was before.
