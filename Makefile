@@ -2,6 +2,7 @@
 
 BIN := .venv/bin
 INSTALLED := .venv/.installed
+CLASSES := .build/spark-classes.jsa
 WORKERS ?= 2
 
 .PHONY: help demo example test lint docs format bench soak pictures constraints java broker browser clean
@@ -16,7 +17,7 @@ demo: $(INSTALLED) java ## sensors and a replicated pipeline on Spark, killed an
 example: $(INSTALLED) java ## run one of examples/: NAME=billing, roads or machines
 	$(BIN)/python examples/$(or $(NAME),roads)/example.py $(ARGS)
 
-test: $(INSTALLED) java broker browser ## run every test; ARGS="-k name" passes options to pytest
+test: $(INSTALLED) $(CLASSES) broker browser ## run every test; ARGS="-k name" passes options to pytest
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
 lint: $(INSTALLED) docs ## check style, formatting, types, and the links of the documentation
@@ -59,6 +60,10 @@ broker:
 
 browser:
 	@scripts/require-chromium.sh
+
+$(CLASSES): $(INSTALLED) scripts/archive-classes.py | java
+	@mkdir -p $(@D)
+	$(BIN)/python scripts/archive-classes.py $@ 2> $@.log || { cat $@.log; exit 1; }
 
 $(INSTALLED): pyproject.toml constraints.txt scripts/create-venv.sh
 	scripts/create-venv.sh .venv

@@ -23,6 +23,8 @@ from holdfast.spark.sessions import SHORT_LIVED
 
 __all__ = ["Family", "Member", "spark_environment", "wait_until"]
 
+JAVA_OPTIONS = "SPARK_SUBMIT_OPTS"
+"""Where tests say how JVMs start sooner."""
 PAUSE = 0.05
 """Seconds between two looks."""
 SHOWN = 20
@@ -132,7 +134,11 @@ def spark_environment(folder: Path) -> dict[str, str]:
     """
     temporary = folder / "temporary"
     temporary.mkdir(exist_ok=True)
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("SPARK_")}
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name == JAVA_OPTIONS or not name.startswith("SPARK_")
+    }
     paths = [str(REPOSITORY), kept.get("PYTHONPATH", "")]
     return {
         **kept,

@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.protocol.verification import Kind, Run, Standing
 from holdfast.verify.client import Verifiers
-from holdfast.verify.messages import MAX_CALL, Answer, Asked, decode, encode
+from holdfast.verify.messages import MAX_CALL, Answer, Asked, Envelopes, decode, encode
 from holdfast.verify.server import VerifierServer
 from holdfast.wire import LogClient, RefusedError, WireError, act
 from tests.verify.charters import (
@@ -147,6 +147,19 @@ def test_verifiers_tell_each_other_what_they_were_told(tmp_path: Path) -> None:
             for number in (0, 1):
                 act(two, None, "tell", encode([told(4, report(4, slice=number))]))
             assert ask(two).verdicts["hourly"].is_ok
+
+
+def test_verifiers_tell_each_other_as_much_as_a_call_may_hold(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.verify.server.MAX_TOLD", len(told(1, report(1)).body) * 3 // 2)
+    with VerifierServer(charter(), tmp_path / "1") as first:
+        address = str(first.address)
+        for number in (1, 2, 3):
+            witness(number, address).report(report(number))
+        for start, count in ((0, 1), (2, 1), (3, 0)):
+            answer = act(address, None, "told", encode(start))
+            assert len(decode(answer, Envelopes)) == count
 
 
 def test_only_so_many_calls_wait_for_news(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Any, Self
 
 from holdfast.protocol.verification import Agreed, Plan, Report, Standing, combine
@@ -201,6 +202,19 @@ class Verifiers:
         most = said.most_common(1)
         return found[most[0][0]] if most and most[0][1] >= self._needed else None
 
+    def raw_chunk(self, stage: str, number: int, seq: int) -> bytes | None:
+        """A chunk that was agreed upon itself; None as long as nothing is, or if nobody has told it
+        raw. One verifier may hand it out: it is hashed here."""
+        agreed = self.chunk(stage, number, seq)
+        if agreed is None:
+            return None
+        asked = (stage, number, seq)
+        answers = (self._call(each, "raw-chunk", asked, bytes | None) for each in self._heard)
+        return next(
+            (each for each in answers if isinstance(each, bytes) and _has(each, agreed.digest)),
+            None,
+        )
+
     def close(self) -> None:
         for each in self._heard:
             each.client.close()
@@ -246,3 +260,7 @@ class Verifiers:
             standing = combine(self._plan, self._retries, heard, self._needed)
             self._said = heard, standing
         return self._said[1]
+
+
+def _has(data: bytes, digest: bytes) -> bool:
+    return sha256(data).digest() == digest

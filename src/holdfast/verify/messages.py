@@ -18,6 +18,7 @@ from holdfast.wire.errors import WireError
 
 __all__ = [
     "MAX_CALL",
+    "MAX_DATA",
     "MAX_ENVELOPES",
     "Answer",
     "Asked",
@@ -37,7 +38,9 @@ __all__ = [
 
 MAX_CALL = 4 << 20
 """Bytes of a call that a verifier takes."""
-MAX_BODY = 8 << 10
+MAX_DATA = 64 << 10
+"""Bytes of a chunk that is told raw."""
+MAX_BODY = MAX_DATA + (8 << 10)
 MAX_ENVELOPES = 256
 """In one call."""
 MAX_PATIENCE = 60.0
@@ -145,6 +148,8 @@ def decode(data: bytes, form: Any) -> Any:
 
 
 def _check(report: Report) -> None:
+    if report.data is not None and len(report.data) > MAX_DATA:
+        raise WireError(f"a chunk of {len(report.data)} bytes is too large to be told raw")
     if len(report.digest) != DIGEST_SIZE or len(report.basis) != DIGEST_SIZE:
         raise WireError(f"a digest or basis does not have {DIGEST_SIZE} bytes")
     if not 0 < len(report.host) <= MAX_NAME:

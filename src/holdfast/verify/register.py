@@ -88,6 +88,9 @@ class Register:
     def chunk(self, stage: str, number: int, seq: int) -> Agreed | None:
         return self._verifier.chunk(stage, number, seq)
 
+    def raw_chunk(self, stage: str, number: int, seq: int) -> bytes | None:
+        return self._verifier.raw_chunk(stage, number, seq)
+
     def tell(self, envelopes: Sequence[Envelope]) -> list[str]:
         """Take in what is new; answers for each an empty text, or why it was refused."""
         answers = []

@@ -1,8 +1,8 @@
 """A verifier as a process: `python -m holdfast.verify.server CHARTER FOLDER`.
 
 It answers over Flight what replicas, coordinator and other verifiers call: `tell`, `consult`,
-`chunk`, `told` and `status`. Whatever is refused is counted and has changed nothing. Killed and
-started again with the same folder, it goes on where it was, at the same port.
+`chunk`, `raw-chunk`, `told` and `status`. Whatever is refused is counted and has changed nothing.
+Killed and started again with the same folder, it goes on where it was, at the same port.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import signal
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from itertools import accumulate
 from pathlib import Path
 from threading import Condition, Event, Thread
 from typing import Self
@@ -43,6 +44,8 @@ ADDRESS = "address"
 PULL = 1.0
 """Seconds between two questions to another verifier for what it was told."""
 TIMEOUT = 5.0
+MAX_TOLD = MAX_CALL // 2
+"""Bytes of what was told that are handed to another verifier at once."""
 MAX_WAITING = 100
 """So many calls may wait for news; each keeps a thread. The others are answered at once."""
 LOOK = 1.0
@@ -134,13 +137,20 @@ class VerifierServer:
         with self._change:
             return encode(self._register.chunk(stage, number, seq))
 
+    def raw_chunk(self, body: bytes) -> bytes:
+        stage, number, seq = decode(body, tuple[str, int, int])
+        with self._change:
+            return encode(self._register.raw_chunk(stage, number, seq))
+
     def told(self, body: bytes) -> bytes:
-        """What this verifier was told, after the first so many."""
+        """What this verifier was told, after the first so many; not more than one call may hold."""
         first = decode(body, int)
         if first < 0:
             raise InvalidArgumentError("told: give 0 or more")
         with self._change:
-            return encode(self._register.told[first : first + MAX_ENVELOPES])
+            told = self._register.told[first : first + MAX_ENVELOPES]
+        sizes = accumulate(len(envelope.body) for envelope in told)
+        return encode([each for each, size in zip(told, sizes, strict=True) if size <= MAX_TOLD])
 
     def status(self) -> bytes:
         """For people, as JSON."""
@@ -225,12 +235,15 @@ class _Service:
                 return self._server.consult(body)
             case "chunk":
                 return self._server.chunk(body)
+            case "raw-chunk":
+                return self._server.raw_chunk(body)
             case "told":
                 return self._server.told(body)
             case "status":
                 return self._server.status()
         raise InvalidArgumentError(
-            "action: a verifier knows tell, consult, chunk, told and status; call one of these"
+            "action: a verifier knows tell, consult, chunk, raw-chunk, told and status; call one "
+            "of these"
         )
 
     def opened(self, party: str, outbox: Outbox) -> None:

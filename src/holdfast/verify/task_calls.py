@@ -15,6 +15,7 @@ from holdfast.protocol.verification.verifier import MAX_CHUNKS
 from holdfast.verify.client import Verifiers, Witness
 from holdfast.verify.errors import JobFailedError, NotAgreedError
 from holdfast.verify.hosts import this_host
+from holdfast.verify.messages import MAX_DATA
 
 __all__ = ["TaskCalls"]
 
@@ -42,30 +43,34 @@ class TaskCalls:
     asks: tuple[str, ...]
     patience: float = PATIENCE
 
-    def blocking_verify(self, task: int, output: bytes) -> bool:
-        return self._verify(task, output, _WHOLE)
+    def blocking_verify(self, task: int, output: bytes, *, raw: bool = False) -> bool:
+        self._check_raw(output, raw)
+        return self._verify(task, output, _WHOLE, raw)
 
-    def non_blocking_verify(self, task: int, output: bytes, seq: int) -> Future[bool]:
-        if not 0 <= seq < _WHOLE:
-            raise InvalidArgumentError(
-                f"stage {self.stage}: seq is {seq}; number the parts of a task from 0, and make "
-                f"them so large that there are no more than {_WHOLE}"
-            )
+    def non_blocking_verify(
+        self, task: int, output: bytes, seq: int, *, raw: bool = False
+    ) -> Future[bool]:
+        self._check_seq(seq)
         self._check_task(task)
-        return self._pool.submit(self._verify, task, output, seq)
+        self._check_raw(output, raw)
+        return self._pool.submit(self._verify, task, output, seq, raw)
 
     def consult_verifier(self, stage: str, task: int) -> tuple[Holder, ...]:
         self._check_task(task)
+        self._check_stage(stage)
         with self._verifiers() as verifiers:
-            verdict = verifiers.consult().verdicts.get(stage)
-        if verdict is None:
-            raise InvalidArgumentError(
-                f"stage: there is no {stage!r}; give one of {', '.join(self.stages)}"
-            )
-        agreed = verdict.slices.get(task)
+            agreed = verifiers.consult().verdicts[stage].slices.get(task)
         return agreed.holders if agreed is not None else ()
 
-    def _verify(self, task: int, output: bytes, seq: int) -> bool:
+    def agreed_output(self, stage: str, task: int, seq: int | None = None) -> bytes | None:
+        self._check_task(task)
+        self._check_stage(stage)
+        if seq is not None:
+            self._check_seq(seq)
+        with self._verifiers() as verifiers:
+            return verifiers.raw_chunk(stage, task, _WHOLE if seq is None else seq)
+
+    def _verify(self, task: int, output: bytes, seq: int, raw: bool) -> bool:
         self._check_task(task)
         digest = sha256(output).digest()
         self.witness.report(
@@ -81,6 +86,7 @@ class TaskCalls:
                 rows=len(output),
                 basis=self.basis,
                 seq=seq,
+                data=output if raw else None,
             )
         )
         end = time.monotonic() + self.patience
@@ -107,6 +113,26 @@ class TaskCalls:
             raise InvalidArgumentError(
                 f"stage {self.stage}: task is {task}; a job of {self.slices} slices has tasks 0 to "
                 f"{self.slices - 1}: use fewer partitions, or more slices"
+            )
+
+    def _check_stage(self, stage: str) -> None:
+        if stage not in self.stages:
+            raise InvalidArgumentError(
+                f"stage: there is no {stage!r}; give one of {', '.join(self.stages)}"
+            )
+
+    def _check_seq(self, seq: int) -> None:
+        if not 0 <= seq < _WHOLE:
+            raise InvalidArgumentError(
+                f"stage {self.stage}: seq is {seq}; number the parts of a task from 0, and make "
+                f"them so large that there are no more than {_WHOLE}"
+            )
+
+    def _check_raw(self, output: bytes, raw: bool) -> None:
+        if raw and len(output) > MAX_DATA:
+            raise InvalidArgumentError(
+                f"stage {self.stage}: {len(output):,} bytes are too many to be told raw; tell no "
+                f"more than {MAX_DATA:,} at once, or without raw, which tells their digest"
             )
 
     @cached_property

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from hashlib import sha256
 from itertools import permutations
 
 import pytest
@@ -15,6 +17,7 @@ from holdfast.protocol.verification import (
     Model,
     Plan,
     Quorum,
+    Report,
     Run,
     Verifier,
 )
@@ -455,6 +458,25 @@ def test_a_replica_that_speaks_of_too_many_chunks_is_heard_no_more(
         judge.report(report("a", 1, "x", seq=3), 0.0)
     tell(judge, "a", "xxx")
     assert agreed(judge, "a") == "x"
+
+
+def test_a_replica_that_tells_too_much_raw_is_heard_no_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("holdfast.protocol.verification.stage.MAX_RAW", 10)
+    judge = verifier(plan=ONE)
+
+    def raw(replica: int, seq: int, data: bytes) -> Report:
+        return replace(report("a", replica, "x", seq=seq), digest=sha256(data).digest(), data=data)
+
+    judge.report(raw(1, 0, bytes(6)), 0.0)
+    with pytest.raises(InvalidArgumentError, match="said too much"):
+        judge.report(raw(1, 1, bytes(5)), 0.0)
+    judge.report(raw(1, 1, bytes(4)), 0.0)
+    for replica in (2, 3):
+        judge.report(raw(replica, 0, bytes(6)), 0.0)
+    assert judge.raw_chunk("a", 0, 0) == bytes(6)
+    assert judge.raw_chunk("a", 0, 1) is None
 
 
 def test_copies_that_are_broken_again_and_again_end_the_job() -> None:

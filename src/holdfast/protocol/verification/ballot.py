@@ -109,6 +109,11 @@ class Ballot:
         holders = tuple(map(self._holder, sorted(self.holders)))
         return Agreed(self.agreed.digest, self.agreed.rows, holders)
 
+    def data(self) -> bytes | None:
+        """What was agreed upon itself, if somebody told it raw."""
+        told = (report.data for report in self.holders.values())
+        return next((data for data in told if data is not None), None)
+
     def _holder(self, replica: int) -> Holder:
         report = self.holders[replica]
         return Holder(replica, report.host, report.path)

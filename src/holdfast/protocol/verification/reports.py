@@ -41,3 +41,5 @@ class Report:
     another basis, and so does not contradict itself."""
     seq: int | None = None
     """The number of a chunk that the user's code has verified; None for the slice as a whole."""
+    data: bytes | None = None
+    """The chunk itself, where it is told raw."""

@@ -14,6 +14,8 @@ __all__ = ["StageVotes", "name_replicas"]
 
 MAX_CHUNK_WORDS = 1 << 16
 """Reports on chunks that are taken of one replica."""
+MAX_RAW = 64 << 20
+"""Bytes of raw chunks that are taken of one replica."""
 
 
 class StageVotes:
@@ -35,6 +37,7 @@ class StageVotes:
         """Which replica was the first to report from a host, by run."""
         self._chunks: dict[tuple[int, int], Ballot] = {}
         self._chunk_words: Counter[int] = Counter()
+        self._raw: Counter[int] = Counter()
         self._ahead: dict[Run, set[int]] = {}
         self._earlier: dict[int, Said] = {}
 
@@ -61,14 +64,20 @@ class StageVotes:
         """The one that a report is for; None if its replica has spoken of too many chunks."""
         if report.seq is None:
             return self.ballots[report.slice]
-        self._chunk_words[report.replica] += 1
-        if self._chunk_words[report.replica] > MAX_CHUNK_WORDS:
+        raw = self._raw[report.replica] + len(report.data or b"")
+        if self._chunk_words[report.replica] >= MAX_CHUNK_WORDS or raw > MAX_RAW:
             return None
+        self._chunk_words[report.replica] += 1
+        self._raw[report.replica] = raw
         return self._chunks.setdefault((report.slice, report.seq), Ballot())
 
     def chunk(self, number: int, seq: int) -> Agreed | None:
         ballot = self._chunks.get((number, seq))
         return None if ballot is None else ballot.verdict()
+
+    def raw_chunk(self, number: int, seq: int) -> bytes | None:
+        ballot = self._chunks.get((number, seq))
+        return None if ballot is None else ballot.data()
 
     def votes(self, number: int) -> Votes:
         """Those that count now."""

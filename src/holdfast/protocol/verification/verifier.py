@@ -10,6 +10,7 @@ not contradict itself when it computes again, and nothing is agreed upon before 
 
 from __future__ import annotations
 
+from hashlib import sha256
 from itertools import chain
 
 from holdfast.errors import InvalidArgumentError
@@ -196,6 +197,10 @@ class Verifier:
         """What was agreed upon of a chunk; None as long as nothing is."""
         return self._check_stage(stage_name, number).chunk(number, seq)
 
+    def raw_chunk(self, stage_name: str, number: int, seq: int) -> bytes | None:
+        """A chunk that was agreed upon itself, if it was told raw."""
+        return self._check_stage(stage_name, number).raw_chunk(number, seq)
+
     @property
     def turned(self) -> int:
         """The version by which somebody who waits may have something else to do: a stage was agreed
@@ -253,6 +258,15 @@ class Verifier:
             raise InvalidArgumentError(
                 f"seq: there is no chunk {report.seq}; they are numbered 0 to {MAX_CHUNKS - 1}"
             )
+        if report.data is not None:
+            if report.seq is None:
+                raise InvalidArgumentError(
+                    "data: a whole slice lies in storage; tell chunks raw, or its digest"
+                )
+            if sha256(report.data).digest() != report.digest:
+                raise InvalidArgumentError(
+                    f"data: what replica {report.replica} tells has another digest than it says"
+                )
         if report.rows < 0:
             raise InvalidArgumentError(f"rows: {report.rows} is less than none")
         return stage
