@@ -43,6 +43,8 @@ SETTINGS: Final = {
 }
 WRITTEN: Final = "bills/_SUCCESS"
 """What Spark writes last."""
+BEGUN: Final = "bills/**/part-*"
+"""What it writes first of it."""
 PAUSE: Final = 0.02
 ORPHANS: Final = 90.0
 """Seconds for processes to come to their end, and for those that others have left behind."""
@@ -83,13 +85,14 @@ def run_copies(file: Path, folder: Path, count: int) -> Taken:
     return Taken(seconds, processors)
 
 
-def run_killed(file: Path, folder: Path, after: float) -> Taken:
-    """One copy that is killed after so many seconds and begins again."""
+def run_killed(file: Path, folder: Path) -> Taken:
+    """One copy that is killed when it writes the first rows of its result, and begins again."""
 
     def run() -> tuple[float, ...]:
         begun = time.perf_counter()
         with _copy(file, folder, "killed") as copy:
-            while time.perf_counter() - begun < after and copy.status is None:
+            while not any((folder / "killed").glob(BEGUN)):
+                assert copy.status is None, copy.tail()
                 time.sleep(PAUSE)
         with _copy(file, folder, "again") as copy:
             while not _is_there(copy, folder / "again" / WRITTEN):
@@ -158,7 +161,7 @@ def _counted(folder: Path, run: Callable[[], T]) -> tuple[T, float]:
     except ChildProcessError:
         pass
     for path in folder.iterdir():
-        if path.is_dir() and path.name != "job":
+        if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)
     return given, _processors() - before
 
