@@ -21,7 +21,7 @@ from pathlib import Path
 from harness.parts import REPOSITORY
 from holdfast.spark.sessions import SHORT_LIVED
 
-__all__ = ["Family", "Member", "spark_environment", "wait_until"]
+__all__ = ["JAVA_OPTIONS", "Family", "Member", "spark_environment", "wait_until"]
 
 JAVA_OPTIONS = "SPARK_SUBMIT_OPTS"
 """Where tests say how JVMs start sooner."""

@@ -15,12 +15,14 @@ from types import ModuleType
 import pytest
 from hypothesis import HealthCheck, settings
 
+from harness.parts import REPOSITORY
+from harness.processes import JAVA_OPTIONS
 from holdfast.spark.sessions import SHORT_LIVED
 
-CLASSES = Path(__file__).parents[1] / ".build" / "spark-classes.jsa"
+CLASSES = REPOSITORY / ".build" / "spark-classes.jsa"
 
 if CLASSES.exists():
-    os.environ["SPARK_SUBMIT_OPTS"] = f'{SHORT_LIVED} "-XX:SharedArchiveFile={CLASSES}"'
+    os.environ[JAVA_OPTIONS] = f'{SHORT_LIVED} "-XX:SharedArchiveFile={CLASSES}"'
 
 settings.register_profile(
     "repeatable",

@@ -103,7 +103,7 @@ def run(report: Report) -> None:
     _report_apart(report, 50 if is_smoke else 1000)
     _tabulate(report, f"{many} meters", large)
     _tabulate(report, f"{few} meters", [*small, *faulty])
-    for pair in (*large, *small):
+    for pair in (*large, *small, *faulty):
         if pair.bound is not None:
             _claim(report, pair.about, pair.ratios, pair.what, pair.peer, pair.bound)
 

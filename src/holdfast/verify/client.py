@@ -208,12 +208,11 @@ class Verifiers:
         agreed = self.chunk(stage, number, seq)
         if agreed is None:
             return None
-        asked = (stage, number, seq)
-        answers = (self._call(each, "raw-chunk", asked, bytes | None) for each in self._heard)
-        return next(
-            (each for each in answers if isinstance(each, bytes) and _has(each, agreed.digest)),
-            None,
-        )
+        for each in self._heard:
+            data = self._call(each, "raw-chunk", (stage, number, seq), bytes | None)
+            if isinstance(data, bytes) and sha256(data).digest() == agreed.digest:
+                return data
+        return None
 
     def close(self) -> None:
         for each in self._heard:
@@ -260,7 +259,3 @@ class Verifiers:
             standing = combine(self._plan, self._retries, heard, self._needed)
             self._said = heard, standing
         return self._said[1]
-
-
-def _has(data: bytes, digest: bytes) -> bool:
-    return sha256(data).digest() == digest
