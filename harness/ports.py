@@ -11,17 +11,30 @@ __all__ = ["free_port"]
 _RANGE: Final = range(15_000, 32_000)
 """Below the ports that the kernel gives to connections, which would take one before its party
 listens on it."""
-_given: set[int] = set()
+_ours: dict[int, socket.socket] = {}
+"""The ports that we have given, each with the name that we hold for it."""
 
 
 def free_port() -> int:
-    """On loopback, and never the same twice in a process. No seed decides which: all processes with
-    that seed would take the same."""
+    """On loopback, and never the same twice, in this process or in others that run now and ask
+    here: a port is listened on only later. No seed decides which: all processes with that seed
+    would take the same."""
     while True:
         port = secrets.choice(_RANGE)
-        if port not in _given and _is_free(port):
-            _given.add(port)
+        if _is_free(port) and _reserve(port):
             return port
+
+
+def _reserve(port: int) -> bool:
+    """Hold a name for it, which the kernel gives once and takes back when we end."""
+    holder = socket.socket(socket.AF_UNIX)
+    try:
+        holder.bind(f"\0holdfast-port-{port}")
+    except OSError:
+        holder.close()
+        return False
+    _ours[port] = holder
+    return True
 
 
 def _is_free(port: int) -> bool:

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from holdfast.console.collector import Collector
-from tests.parties.fake_query import STEP
 from tests.parties.vote_rig import VoteRig
 from tests.wire.parties import wait_for
 
@@ -40,18 +39,21 @@ def test_who_dissents_and_who_is_missing(tmp_path: Path) -> None:
         with Collector(rig.topology) as collector:
             stage = Board(collector, "sums/1")
             sink = Board(collector, "this console, of clean")
-            brought = 0
+            brought, due = 0, 0.0
 
             def goes_on_until(board: Board, replica: str, letter: str) -> None:
                 """Numbers come until the last votes of a replica are all this; the very last may
-                not be settled yet."""
+                not be settled yet. They come calmly: who lies is waited for by nobody, and falls
+                behind when there is no pause."""
 
                 def is_there() -> bool:
-                    nonlocal brought
-                    if not brought or rig.found["boundary"] >= start + (brought - 100) * STEP:
-                        rig.bring(brought, brought + 20, since=start)
-                        brought += 20
-                    return board.letters(replica)[-16:-8] == 8 * letter
+                    nonlocal brought, due
+                    if board.letters(replica)[-16:-8] == 8 * letter:
+                        return True
+                    if time.monotonic() >= due:
+                        rig.bring(brought, brought + 100, since=start)
+                        brought, due = brought + 100, time.monotonic() + 1
+                    return False
 
                 wait_for(is_there, 60)
 
