@@ -20,7 +20,7 @@ from holdfast.console.command import Wish
 from holdfast.console.serving import ConsoleServer
 from holdfast.console.tenants import Tenancy
 from holdfast.tenants.client import Client
-from holdfast.wire import Security
+from holdfast.wire.security import Security
 from tests.federation.rig import Federation
 from tests.parties.conftest import without_spark
 from tests.parties.fake_query import STEP

@@ -18,7 +18,7 @@ from holdfast.tail import newest_boundary, read_stream, tail
 from holdfast.tail.lines import Lines
 from holdfast.topology import Topology
 from holdfast.tuples import Kind
-from holdfast.wire import UnreachableError
+from holdfast.wire.errors import UnreachableError
 from tests.sources.processes import save
 from tests.sources.publisher import Publisher
 from tests.sources.rig import alone, wait_for

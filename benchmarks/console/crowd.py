@@ -19,7 +19,7 @@ from holdfast.console.statuses import condition_of
 from holdfast.parties.reader import Told
 from holdfast.topology import Rate, Select, Stage, Stream, Topology
 from holdfast.tuples import Kind
-from holdfast.wire import Security
+from holdfast.wire.security import Security
 
 __all__ = ["Crowd", "crowd_topology"]
 

@@ -15,7 +15,8 @@ from pathlib import Path
 from holdfast.protocol.verification import Report, Run
 from holdfast.verify.client import ATTEMPT, Witness
 from holdfast.verify.messages import Reported, encode, seal
-from holdfast.wire import WireError, act
+from holdfast.wire.client import act
+from holdfast.wire.errors import WireError
 
 __all__ = ["Lie", "LyingWitness", "Wrong", "is_time"]
 

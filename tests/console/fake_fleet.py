@@ -28,7 +28,7 @@ from holdfast.topology import (
     Window,
 )
 from holdfast.tuples import Kind
-from holdfast.wire import LogServer
+from holdfast.wire.server import LogServer
 
 SECOND = 1_000_000
 NOW = 1_790_000_000

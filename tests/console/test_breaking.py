@@ -13,7 +13,8 @@ from holdfast.console import breaking
 from holdfast.console.breaking import Breaker
 from holdfast.errors import InvalidArgumentError
 from holdfast.parties.supervisor import Supervisor
-from holdfast.wire import WireError, act
+from holdfast.wire.client import act
+from holdfast.wire.errors import WireError
 from tests.console.fake_fleet import FakeFleet, fleet_topology
 from tests.wire.parties import no_threads_left, wait_for
 

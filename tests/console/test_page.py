@@ -21,7 +21,7 @@ from holdfast.console.panels import Mark, Panel, Table
 from holdfast.console.serving import ConsoleServer
 from holdfast.parties.reader import Told
 from holdfast.tuples import Kind
-from holdfast.wire import Security
+from holdfast.wire.security import Security
 from tests.console.fake_fleet import (
     NOW,
     SECOND,

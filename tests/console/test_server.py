@@ -17,7 +17,7 @@ from holdfast.console.views import Choice, LiveView
 from holdfast.parties.reader import Told
 from holdfast.topology import Topology
 from holdfast.tuples import Kind
-from holdfast.wire import Security
+from holdfast.wire.security import Security
 from tests.console.fake_fleet import (
     NOW,
     SECOND,

@@ -14,7 +14,7 @@ from holdfast.errors import InvalidArgumentError
 from holdfast.parties.reader import Told
 from holdfast.topology import Console, Sink, Stage, Topology
 from holdfast.tuples import Kind
-from holdfast.wire import UnreachableError
+from holdfast.wire.errors import UnreachableError
 from tests.console.fake_fleet import NOW, FakeReader, fleet_topology, windows
 from tests.wire.parties import no_threads_left, wait_for
 

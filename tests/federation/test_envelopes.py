@@ -16,7 +16,7 @@ from holdfast.protocol.contracts import Contract, Load, LoanId, Task
 from holdfast.protocol.contracts.messages import Beat, Cancel, Offer, Ship, Shipment
 from holdfast.protocol.contracts.records import Borrowed, Owned, Promised
 from holdfast.verify.signing import Signer
-from holdfast.wire import WireError
+from holdfast.wire.errors import WireError
 
 NORTH, SOUTH = Signer.make(), Signer.make()
 KEYS = {"north": NORTH.public}

@@ -18,7 +18,8 @@ from holdfast.federation.envelopes import Letter, seal
 from holdfast.federation.participant import STATUS, read_signer
 from holdfast.protocol.contracts import Command, Load, Manager, reconcile
 from holdfast.protocol.contracts.messages import Beat
-from holdfast.wire import WireError, act
+from holdfast.wire.client import act
+from holdfast.wire.errors import WireError
 from tests.federation.rig import Federation
 
 PRICES = {("north", "south"): "price = 6.0", ("south", "north"): "price = 6.0"}

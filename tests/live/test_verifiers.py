@@ -10,7 +10,7 @@ from harness.ports import free_port
 from holdfast.protocol.verification import JobState, Kind, Standing, basis_of
 from holdfast.verify.client import Verifiers
 from holdfast.verify.messages import encode
-from holdfast.wire import act
+from holdfast.wire.client import act
 from tests.verify.charters import (
     VerifierProcess,
     charter,

@@ -22,7 +22,7 @@ from holdfast.spark.stages.entries import Entry, Order
 from holdfast.spark.stages.journal import Journal
 from holdfast.spark.stages.query import Result
 from holdfast.topology import Topology
-from holdfast.wire import Chunk
+from holdfast.wire.chunks import Chunk
 
 SIZE = 50_000
 """Of a bucket."""

@@ -13,7 +13,7 @@ from holdfast.errors import StoreUnavailableError
 from holdfast.parties.disk_log import DiskLog
 from holdfast.parties.history import History
 from holdfast.tuples import Row, Segment
-from holdfast.wire import Chunk
+from holdfast.wire.chunks import Chunk
 
 SIZE = 10
 

@@ -9,8 +9,8 @@ import pytest
 from harness.ports import free_port
 from holdfast.parties.neighbours import Neighbours
 from holdfast.protocol.messages import Heartbeat, Message, Vitals
-from holdfast.wire import LogServer
 from holdfast.wire.outbox import Outbox
+from holdfast.wire.server import LogServer
 from tests.wire.parties import Recorder, no_threads_left, wait_for
 
 

@@ -38,7 +38,7 @@ from holdfast.topology import (
     Where,
     Window,
 )
-from holdfast.wire import WireError
+from holdfast.wire.errors import WireError
 
 SCHEMA = {"sensor": "string", "value": "double"}
 SECOND = 1_000_000

@@ -21,7 +21,8 @@ from holdfast.errors import InvalidArgumentError
 from holdfast.parties.process import SUPERVISOR, PartyEndedError, read_routes, run_party
 from holdfast.parties.source import SourceParty
 from holdfast.topology import Push, Topology
-from holdfast.wire import LogClient, RefusedError, WireError
+from holdfast.wire.client import LogClient
+from holdfast.wire.errors import RefusedError, WireError
 from tests.sources.processes import save
 from tests.sources.rig import alone, final_rows, party_of, wait_for
 

@@ -10,7 +10,7 @@ from harness.ports import free_port
 from holdfast.errors import InvalidArgumentError
 from holdfast.parties.readmission import readmit
 from holdfast.topology import Console, Push, Sink, Stage, Stream, Topology
-from holdfast.wire import UnreachableError
+from holdfast.wire.errors import UnreachableError
 
 
 def topology(policy: str) -> Topology:

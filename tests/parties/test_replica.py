@@ -14,7 +14,7 @@ from holdfast.parties.reader import Told
 from holdfast.parties.tickets import LogTicket
 from holdfast.tail.reading import open_reader
 from holdfast.tuples import Kind
-from holdfast.wire import LogClient
+from holdfast.wire.client import LogClient
 from holdfast.wire.proxy import Proxy
 from tests.parties.fake_query import SIZE, Answer, right_answers
 from tests.parties.replica_rig import Rig, answers_in, end_of, final_answers, numbers

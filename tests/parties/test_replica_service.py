@@ -16,7 +16,9 @@ from holdfast.parties.tickets import LogTicket
 from holdfast.protocol.messages import Message, StateReply, StateRequest
 from holdfast.spark.stages.entries import Order
 from holdfast.spark.stages.pieces import journal_ticket
-from holdfast.wire import Link, LogClient, RefusedError
+from holdfast.wire.client import LogClient
+from holdfast.wire.errors import RefusedError
+from holdfast.wire.links import Link
 from tests.parties.fake_query import SIZE
 from tests.parties.replica_rig import Rig, answers_in, end_of, numbers
 from tests.sources.rig import wait_for

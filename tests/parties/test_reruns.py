@@ -9,7 +9,7 @@ from holdfast.parties.reruns import Reruns
 from holdfast.protocol.commands import Rerun
 from holdfast.protocol.messages import Recalculate
 from holdfast.spark.stages.entries import Entry, Order, Piece
-from holdfast.wire import Chunk
+from holdfast.wire.chunks import Chunk
 
 SIZE = 10
 

@@ -17,7 +17,8 @@ from holdfast.parties.tickets import LogTicket
 from holdfast.sources import arrow_schema
 from holdfast.tail.reading import open_reader
 from holdfast.topology import Push, Security, Topology
-from holdfast.wire import LogClient, RefusedError
+from holdfast.wire.client import LogClient
+from holdfast.wire.errors import RefusedError
 from tests.sources.processes import kill_after, save
 from tests.sources.rig import alone, final_rows, party_of, wait_for
 from tests.wire.certificates import Authority

@@ -15,7 +15,7 @@ from holdfast.sinks import reader_of
 from holdfast.spark.stages.entries import Order
 from holdfast.tail import read_stream
 from holdfast.tuples import Kind
-from holdfast.wire import Chunk
+from holdfast.wire.chunks import Chunk
 from tests.parties.fake_query import BUCKETS, SIZE
 from tests.parties.replica_rig import answers_in, end_of, final_answers, numbers
 from tests.parties.vote_rig import VoteRig, cleaned, hear, right

@@ -14,7 +14,9 @@ from holdfast.parties.tickets import LogTicket, read_log
 from holdfast.protocol.messages import Message, Send
 from holdfast.protocol.source import Source
 from holdfast.tuples import Row, Segment
-from holdfast.wire import Chunk, LogServer, Outbox
+from holdfast.wire.chunks import Chunk
+from holdfast.wire.outbox import Outbox
+from holdfast.wire.server import LogServer
 
 __all__ = ["Publisher", "rows"]
 

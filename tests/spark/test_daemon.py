@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import gc
+import sys
 from pathlib import Path
 from zipfile import ZipFile
 
-from holdfast.spark.daemon import without_archive
+import pytest
+
+from holdfast.spark.daemon import serve, without_archive
 
 
 def install(folder: Path, version: str) -> str:
@@ -47,3 +51,15 @@ def test_the_archive_stays_where_nothing_is_installed_or_nothing_can_be_read(
     path = [str(broken), install(tmp_path / "site", "4")]
     assert without_archive(path) == path
     assert without_archive([path[1]]) == [path[1]]
+
+
+def test_workers_have_what_is_preloaded_from_their_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "holdfast_preloaded.py").touch()
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(gc, "freeze", lambda: None)
+    there = []
+    monkeypatch.setattr("pyspark.daemon.manager", lambda: there.extend(sys.modules))
+    serve(["holdfast_preloaded"])
+    assert "holdfast_preloaded" in there

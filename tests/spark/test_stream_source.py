@@ -15,7 +15,7 @@ from holdfast.errors import InvalidArgumentError
 from holdfast.spark import stream_source
 from holdfast.spark.stream_source import HoldfastReader, HoldfastSource
 from holdfast.topology import Push, Topology
-from holdfast.wire import RefusedError
+from holdfast.wire.errors import RefusedError
 from tests.sources.processes import save
 from tests.sources.publisher import Publisher
 from tests.sources.rig import alone, party_of, wait_for

@@ -16,7 +16,8 @@ from holdfast.protocol.verification import JobState, Run, basis_of
 from holdfast.verify.client import Verifiers
 from holdfast.verify.journal import Entry, Journal
 from holdfast.verify.server import VerifierServer
-from holdfast.wire import RefusedError, UnreachableError, act
+from holdfast.wire.client import act
+from holdfast.wire.errors import RefusedError, UnreachableError
 from tests.verify.charters import charter, digest, report, reports_of_a_stage, witness
 from tests.wire.parties import no_threads_left
 

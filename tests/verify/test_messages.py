@@ -22,7 +22,7 @@ from holdfast.verify.messages import (
     open_envelope,
     seal,
 )
-from holdfast.wire import WireError
+from holdfast.wire.errors import WireError
 from tests.verify.charters import SIGNERS, report, told
 
 

@@ -13,7 +13,8 @@ from holdfast.protocol.verification import Kind, Run, Standing
 from holdfast.verify.client import Verifiers
 from holdfast.verify.messages import MAX_CALL, Answer, Asked, Envelopes, decode, encode
 from holdfast.verify.server import VerifierServer
-from holdfast.wire import LogClient, RefusedError, WireError, act
+from holdfast.wire.client import LogClient, act
+from holdfast.wire.errors import RefusedError, WireError
 from tests.verify.charters import (
     charter,
     report,

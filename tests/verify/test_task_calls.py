@@ -22,7 +22,7 @@ from holdfast.verify.register import Register
 from holdfast.verify.server import VerifierServer
 from holdfast.verify.signing import Signer
 from holdfast.verify.task_calls import TaskCalls
-from holdfast.wire import RefusedError
+from holdfast.wire.errors import RefusedError
 
 PLAN = Plan({"hourly": (), "bills": ("hourly",)}, slices=2)
 REPLICAS = (1, 2, 3, 4)

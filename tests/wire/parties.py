@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from holdfast.errors import InvalidArgumentError
 from holdfast.protocol.messages import Message
-from holdfast.wire import Outbox
+from holdfast.wire.outbox import Outbox
 from tests.wire.samples import readings
 
 DEADLINE = 60.0

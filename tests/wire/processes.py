@@ -11,7 +11,7 @@ from pathlib import Path
 
 SERVE = """
 import sys, time
-from holdfast.wire import LogServer
+from holdfast.wire.server import LogServer
 from tests.wire.parties import Recorder
 server = LogServer(("127.0.0.1", 0), None, Recorder(), heartbeat=0.05, silence=0.6)
 print(server.address.port, flush=True)

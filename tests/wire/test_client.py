@@ -12,7 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from holdfast.wire import LogClient, UnreachableError, act, fetch
+from holdfast.wire.client import LogClient, act, fetch
+from holdfast.wire.errors import UnreachableError
 from tests.wire.parties import SOON, no_threads_left, wait_for
 from tests.wire.processes import server_process
 from tests.wire.samples import readings

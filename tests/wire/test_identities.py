@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.wire import Identities, WireError
+from holdfast.wire.errors import WireError
+from holdfast.wire.identities import Identities
 
 KNOWN = Identities({"clean/1": ["clean/1", "Edge-1.example", "fe80::1"]})
 

@@ -14,8 +14,10 @@ import pytest
 
 from holdfast.protocol.messages import Feed, Heartbeat, Message, Stable, StateReply, StateRequest
 from holdfast.tuples import Row, Segment
-from holdfast.wire import Chunk, Link, LogServer
+from holdfast.wire.chunks import Chunk
+from holdfast.wire.links import Link
 from holdfast.wire.proxy import Proxy
+from holdfast.wire.server import LogServer
 from tests.wire.parties import SOON, Recorder, no_threads_left, wait_for
 from tests.wire.processes import server_process
 from tests.wire.samples import draw_message

@@ -8,7 +8,10 @@ from typing import Any
 import pytest
 
 from holdfast.errors import InvalidArgumentError
-from holdfast.wire import Link, LogClient, LogServer, Security, check_address
+from holdfast.wire.client import LogClient
+from holdfast.wire.links import Link
+from holdfast.wire.security import Security, check_address
+from holdfast.wire.server import LogServer
 from tests.wire.parties import Recorder
 
 SECURED = Security("token", b"certificate", b"key", b"authority")

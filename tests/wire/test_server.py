@@ -17,21 +17,14 @@ import pytest
 
 from holdfast.errors import InvalidArgumentError
 from holdfast.protocol.messages import Heartbeat, StateRequest
-from holdfast.wire import (
-    Identities,
-    Link,
-    LogClient,
-    LogServer,
-    RefusedError,
-    Security,
-    UnreachableError,
-    WireError,
-    act,
-    encode,
-    fetch,
-)
-from holdfast.wire.client import connect
+from holdfast.wire.client import LogClient, act, connect, fetch
+from holdfast.wire.codec import encode
+from holdfast.wire.errors import RefusedError, UnreachableError, WireError
 from holdfast.wire.frames import BEAT, FRAME, LINK, Hello, frames_of
+from holdfast.wire.identities import Identities
+from holdfast.wire.links import Link
+from holdfast.wire.security import Security
+from holdfast.wire.server import LogServer
 from tests.wire.certificates import Authority, Identity
 from tests.wire.parties import SOON, Recorder, no_threads_left, wait_for
 from tests.wire.samples import draw_message, mutate, readings

@@ -28,7 +28,7 @@ from holdfast.console.collector import Collector
 from holdfast.console.history import HOUR
 from holdfast.console.views import Choice, LiveView, past_view
 from holdfast.errors import InvalidArgumentError
-from holdfast.wire import Security
+from holdfast.wire.security import Security
 
 __all__ = ["make_app"]
 

@@ -15,7 +15,7 @@ from holdfast.console.collector import Collector
 from holdfast.console.server import make_app
 from holdfast.errors import InvalidArgumentError
 from holdfast.topology import Topology, is_loopback
-from holdfast.wire import Security, check_address
+from holdfast.wire.security import Security, check_address
 
 __all__ = ["ConsoleServer", "console_security"]
 

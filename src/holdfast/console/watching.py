@@ -8,7 +8,9 @@ from threading import Event, Thread
 from typing import Final
 
 from holdfast.console.statuses import ABSENT, Condition, StatusError, condition_of
-from holdfast.wire import LogClient, Security, UnreachableError, WireError
+from holdfast.wire.client import LogClient
+from holdfast.wire.errors import UnreachableError, WireError
+from holdfast.wire.security import Security
 
 __all__ = ["PartyWatch", "pause_for"]
 

@@ -9,7 +9,8 @@ from typing import Final
 from holdfast.errors import InvalidArgumentError
 from holdfast.parties.places import addresses_of, security_of
 from holdfast.topology import VOTING, Topology
-from holdfast.wire import UnreachableError, WireError, act
+from holdfast.wire.client import act
+from holdfast.wire.errors import UnreachableError, WireError
 
 __all__ = ["readmit"]
 

@@ -25,7 +25,9 @@ from holdfast.sources import arrow_schema
 from holdfast.tail.reading import newest_of, parts_of, statuses
 from holdfast.topology import Topology
 from holdfast.tuples import STIME
-from holdfast.wire import LogClient, RefusedError, Security, UnreachableError, WireError
+from holdfast.wire.client import LogClient
+from holdfast.wire.errors import RefusedError, UnreachableError, WireError
+from holdfast.wire.security import Security
 
 __all__ = ["HoldfastSource"]
 

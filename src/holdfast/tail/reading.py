@@ -20,7 +20,9 @@ from holdfast.parties.reader import Reader
 from holdfast.parties.verdicts import Verdicts
 from holdfast.protocol.comparison import VOTING, Comparison
 from holdfast.topology import Topology
-from holdfast.wire import Security, UnreachableError, WireError, act
+from holdfast.wire.client import act
+from holdfast.wire.errors import UnreachableError, WireError
+from holdfast.wire.security import Security
 
 __all__ = [
     "newest_boundary",

@@ -29,7 +29,9 @@ from holdfast.verify.messages import (
     seal,
 )
 from holdfast.verify.signing import Signer
-from holdfast.wire import LogClient, RefusedError, Security, UnreachableError, WireError, act
+from holdfast.wire.client import LogClient, act
+from holdfast.wire.errors import RefusedError, UnreachableError, WireError
+from holdfast.wire.security import Security
 
 __all__ = ["Verifiers", "Witness"]
 

@@ -27,7 +27,7 @@ import msgspec
 
 from holdfast.errors import InvalidArgumentError
 from holdfast.protocol.verification import Mode, Model
-from holdfast.wire import Security
+from holdfast.wire.security import Security
 
 __all__ = ["ALL_TO_ALL", "Config", "Keys", "Need", "Pool", "parse_memory"]
 

@@ -26,7 +26,7 @@ from holdfast.verify.placement import Placement
 from holdfast.verify.processes import Launcher, Running
 from holdfast.verify.slice_files import is_right
 from holdfast.verify.submission import Submission
-from holdfast.wire import UnreachableError
+from holdfast.wire.errors import UnreachableError
 
 __all__ = ["Coordinator", "Member"]
 

@@ -23,9 +23,9 @@ from pyspark.sql import SparkSession
 
 from holdfast.errors import HoldfastError, InvalidArgumentError
 from holdfast.protocol.verification import Compute, Plan, Standing
-from holdfast.spark.daemon import DAEMON
 from holdfast.verify.client import Verifiers, Witness
 from holdfast.verify.computing import SparkComputer, define_job
+from holdfast.verify.daemon import DAEMON
 from holdfast.verify.determinism import JOB_TIME
 from holdfast.verify.hosts import this_host
 from holdfast.verify.job_files import Program, load_job

@@ -35,7 +35,11 @@ from holdfast.verify.messages import (
     encode,
 )
 from holdfast.verify.register import Register
-from holdfast.wire import Address, LogClient, LogServer, Outbox, Security
+from holdfast.wire.addresses import Address
+from holdfast.wire.client import LogClient
+from holdfast.wire.outbox import Outbox
+from holdfast.wire.security import Security
+from holdfast.wire.server import LogServer
 
 __all__ = ["VerifierServer", "main"]
 

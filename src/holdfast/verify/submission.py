@@ -20,7 +20,7 @@ from holdfast.verify.orders import Orders
 from holdfast.verify.placement import Placement
 from holdfast.verify.signing import Signer
 from holdfast.verify.source_files import SourceFile
-from holdfast.wire import Security
+from holdfast.wire.security import Security
 
 __all__ = ["Submission", "submit"]
 
