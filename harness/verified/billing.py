@@ -23,7 +23,7 @@ from holdfast.verify.account import Account
 from holdfast.verify.command import verify_job
 from holdfast.verify.config import Config, Need, Pool
 from holdfast.verify.errors import JobFailedError
-from holdfast.verify.processes import ProcessLauncher
+from holdfast.verify.processes import REPLICA, ProcessLauncher
 from holdfast.verify.submission import Submission
 
 __all__ = [
@@ -124,15 +124,18 @@ def verify_billing(
     say who waits for whom, every lie is told: others wait for it. `environment`: of replicas."""
     if holds is None:
         holds = holds_for(lies, Quorum(config.model, config.faults).numbers)
-    parts = folder / "parts.json"
-    Parts(tuple(lies), tuple(holds)).write(parts)
+    replica: Sequence[str] = REPLICA
+    if lies or holds:
+        parts = folder / "parts.json"
+        Parts(tuple(lies), tuple(holds)).write(parts)
+        replica = ("-m", "harness.verified.lying_replica", str(parts))
     submissions = []
 
     def launch(submission: Submission) -> ProcessLauncher:
         submissions.append(submission)
         return ProcessLauncher(
             submission,
-            replica=("-m", "harness.verified.lying_replica", str(parts)),
+            replica=replica,
             environment=environment or spark_environment(folder),
         )
 

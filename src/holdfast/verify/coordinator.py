@@ -32,8 +32,9 @@ __all__ = ["Coordinator", "Member"]
 
 EVERY: Final = 0.1
 """Seconds between two looks, as long as no verifier answers."""
-NEWS: Final = 0.5
-"""Seconds between two looks otherwise, if verifiers have nothing new to say."""
+NEWS: Final = 2.0
+"""Seconds between two looks otherwise, if verifiers have nothing new to say. So long may it take
+until an end of a process is noticed; more looks would take from the cores that replicas have."""
 ANSWER: Final = 2.0
 """Seconds for verifiers to answer; after that it looks whether they run."""
 GRACE: Final = 5.0

@@ -20,7 +20,7 @@ from holdfast.errors import InvalidArgumentError
 from holdfast.verify.config import Pool
 from holdfast.verify.submission import Submission
 
-__all__ = ["Launcher", "ProcessLauncher", "Running"]
+__all__ = ["REPLICA", "Launcher", "ProcessLauncher", "Running"]
 
 SHOWN: Final = 12
 """Lines of a log that an error shows."""
