@@ -1,8 +1,7 @@
-"""Spark's Python daemon, which starts its workers, with less to import in each of them.
+"""Spark's Python daemon, which starts its workers: `spark.python.daemon.module` names it.
 
-Spark puts an archive of its Python sources before all else that its workers import, and Python
-compiles them anew in each of them: that takes more than half a second. So this one takes the
-package that is installed, where it is of the same version.
+A worker begins with what the daemon has loaded, so that it has less to import. Spark starts new
+ones whenever a query is started or a task has failed, and after a minute without work.
 """
 
 from __future__ import annotations
@@ -10,42 +9,40 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
-from importlib.machinery import PathFinder
-from pathlib import Path
 from typing import Final
-from zipfile import BadZipFile, ZipFile
 
-__all__ = ["serve", "without_archive"]
+from holdfast.spark.python import without_archive
 
-_ARCHIVE: Final = "pyspark.zip"
-_VERSION: Final = "pyspark/version.py"
+__all__ = ["DAEMON", "serve"]
 
-
-def without_archive(path: Sequence[str]) -> list[str]:
-    """The path for imports without Spark's archive, if the same is installed; else as it is."""
-    others = [each for each in path if Path(each).name != _ARCHIVE]
-    archives = [each for each in path if Path(each).name == _ARCHIVE]
-    spec = PathFinder.find_spec("pyspark", others)
-    if not archives or spec is None or spec.origin is None:
-        return list(path)
-    try:
-        installed = Path(spec.origin).with_name("version.py").read_bytes()
-        with ZipFile(archives[0]) as archive:
-            is_same = archive.read(_VERSION) == installed
-    except (OSError, KeyError, BadZipFile):
-        return list(path)
-    return others if is_same else list(path)
+DAEMON: Final = "holdfast.spark.daemon"
+_PRELOAD: Final = (
+    "pandas",
+    "pyarrow.pandas_compat",
+    "pyspark.sql.conversion",
+    "pyspark.sql.streaming.proto.StateMessage_pb2",
+    "pyspark.sql.streaming.stateful_processor_util",
+    "holdfast.spark.processor",
+    "holdfast.spark.stages.processor",
+    "holdfast.spark.stages.tasks",
+)
+"""What the tasks of streaming queries import."""
 
 
 def serve(preload: Sequence[str]) -> None:
-    """Be the daemon. Workers have these modules from their start: one that is started anew, as
-    after a minute without work, does not import them again."""
+    """Be the daemon. Workers have these modules from their start, as far as there are such."""
     sys.path[:] = without_archive(sys.path)
     for name in preload:
-        import_module(name)
+        with suppress(ImportError):
+            import_module(name)
     from pyspark.daemon import manager
 
     # What workers have from the daemon is never looked at by their collectors, so it stays shared.
     gc.freeze()
     manager()
+
+
+if __name__ == "__main__":
+    serve(_PRELOAD)

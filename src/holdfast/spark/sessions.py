@@ -12,6 +12,8 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from holdfast.doctor import require_java
+from holdfast.spark.daemon import DAEMON
+from holdfast.spark.python import worker_python
 
 __all__ = [
     "DRIVER_GONE",
@@ -57,7 +59,8 @@ def local_session(
     Without `ui` the interface is off; the driver listens on loopback only. `java`: options of its
     JVM, if it is the first session of this process.
     """
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ["PYSPARK_PYTHON"] = worker_python()
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = (
         SparkSession.builder.master(master)
@@ -69,6 +72,7 @@ def local_session(
         .config("spark.sql.shuffle.partitions", partitions)
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.log.level", "ERROR")
+        .config("spark.python.daemon.module", DAEMON)
     )
     if java:
         builder = builder.config("spark.driver.extraJavaOptions", java)

@@ -1,6 +1,6 @@
 """The Python daemon of replicas: `spark.python.daemon.module` names it.
 
-Its workers have at once what tasks import. To import it takes each of them a third of a second.
+Its workers have what tasks of replicas import, and nothing else: no pandas.
 """
 
 from __future__ import annotations

@@ -23,6 +23,7 @@ from pyspark.sql import SparkSession
 
 from holdfast.errors import HoldfastError, InvalidArgumentError
 from holdfast.protocol.verification import Compute, Plan, Standing
+from holdfast.spark.python import worker_python
 from holdfast.verify.client import Verifiers, Witness
 from holdfast.verify.computing import SparkComputer, define_job
 from holdfast.verify.daemon import DAEMON
@@ -113,7 +114,8 @@ def _calls(orders: Orders, plan: Plan, witness: Witness, step: Compute) -> TaskC
 
 
 def _session(orders: Orders) -> SparkSession:
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ["PYSPARK_PYTHON"] = worker_python()
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     settings = _SETTINGS | orders.spark
     if settings["spark.master"].startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
