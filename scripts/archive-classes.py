@@ -21,7 +21,7 @@ from holdfast.spark.sessions import SHORT_LIVED, local_session
 def main(archive: Path) -> None:
     archive.unlink(missing_ok=True)
     options = (
-        f"{SHORT_LIVED} -XX:ArchiveClassesAtExit={archive} -Xlog:cds=off -Xlog:cds+dynamic=off"
+        f'{SHORT_LIVED} "-XX:ArchiveClassesAtExit={archive}" -Xlog:cds=off -Xlog:cds+dynamic=off'
     )
     spark = local_session("archive", java=options)
     with tempfile.TemporaryDirectory() as folder:

@@ -14,6 +14,7 @@ from typing import Any
 from harness.tenants import TenantServer
 from holdfast.tenants.client import Client, RefusedByServerError
 
+USES_SPARK = True
 DESCRIPTION = "tenants publish and change streams, the server is killed: nothing lost or doubled"
 
 UPDATES = 120

@@ -7,23 +7,15 @@ import pytest
 from harness.parts import load_part, part_names
 from soak import campaigns
 
-LIVE = {
-    "alarms",
-    "edge",
-    "federation-return",
-    "federation-stages",
-    "nodes",
-    "shared-stages",
-    "spark-windows",
-    "tenants",
-    "verified",
-    "verified-tasks",
-    "votes",
-}
-"""Those with many processes at once: see tests/live and tests/parties for what is short."""
+SHORT = [
+    name
+    for name in part_names(campaigns)
+    if name != "edge" and not getattr(load_part(campaigns, name), "USES_SPARK", False)
+]
+"""All but those with many processes at once, of which tests/live and tests/parties have some."""
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-@pytest.mark.parametrize("name", sorted({*part_names(campaigns)} - LIVE))
+@pytest.mark.parametrize("name", SHORT)
 def test_a_campaign_passes_its_first_seeds(name: str, seed: int) -> None:
     assert load_part(campaigns, name).run(seed)
