@@ -88,7 +88,7 @@ def run(report: Report) -> None:
     is_smoke = os.environ.get("HOLDFAST_BENCH") == "smoke"
     with tempfile.TemporaryDirectory(prefix="holdfast-bench-") as name:
         folder = Path(name)
-        many, few, minutes = (6, 3, 15) if is_smoke else (4500, 400, 1)
+        many, few, minutes = (6, 3, 15) if is_smoke else (3000, 400, 1)
         large = _large_pairs()
         file = write_billing(folder / "large", meters=many, days=2, minutes=minutes)
         _measure(report, f"{many} meters", large, _runs(file), folder, is_smoke=is_smoke)
