@@ -12,7 +12,14 @@ import subprocess
 from pathlib import Path
 from types import ModuleType
 
-__all__ = ["REPOSITORY", "UnknownPartError", "load_part", "part_names", "prepare_part"]
+__all__ = [
+    "REPOSITORY",
+    "UnknownPartError",
+    "load_part",
+    "part_names",
+    "prepare_part",
+    "uses_spark",
+]
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 
@@ -33,9 +40,14 @@ def load_part(folder: ModuleType, name: str) -> ModuleType:
     return importlib.import_module(f"{folder.__name__}.{name.replace('-', '_')}")
 
 
+def uses_spark(part: ModuleType) -> bool:
+    """Whether it says `USES_SPARK = True`."""
+    return getattr(part, "USES_SPARK", False)
+
+
 def prepare_part(part: ModuleType) -> None:
-    """See to what a part needs beyond Python: Java, when it says `USES_SPARK = True`."""
-    if getattr(part, "USES_SPARK", False):
+    """See to what a part needs beyond Python: Java, when it uses Spark."""
+    if uses_spark(part):
         subprocess.run([REPOSITORY / "scripts" / "require-java.sh"], check=True)
 
 

@@ -11,8 +11,8 @@ __all__ = ["free_port"]
 _RANGE: Final = range(15_000, 32_000)
 """Below the ports that the kernel gives to connections, which would take one before its party
 listens on it."""
-_ours: dict[int, socket.socket] = {}
-"""The ports that we have given, each with the name that we hold for it."""
+_names: list[socket.socket] = []
+"""What we hold for the ports that we have given."""
 
 
 def free_port() -> int:
@@ -33,7 +33,7 @@ def _reserve(port: int) -> bool:
     except OSError:
         holder.close()
         return False
-    _ours[port] = holder
+    _names.append(holder)
     return True
 
 

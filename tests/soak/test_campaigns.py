@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from harness.parts import load_part, part_names
+from harness.parts import load_part, part_names, uses_spark
 from soak import campaigns
 
 SHORT = [
     name
     for name in part_names(campaigns)
-    if name != "edge" and not getattr(load_part(campaigns, name), "USES_SPARK", False)
+    if name != "edge" and not uses_spark(load_part(campaigns, name))
 ]
 """All but those with many processes at once, of which tests/live and tests/parties have some."""
 

@@ -1,7 +1,7 @@
 """Spark's Python daemon, which starts its workers: `spark.python.daemon.module` names it.
 
 A worker begins with what the daemon has loaded, so that it has less to import. Spark starts new
-ones whenever a query is started or a task has failed, and after a minute without work.
+ones when tasks have failed, and after a minute without work.
 """
 
 from __future__ import annotations
