@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import secrets
 import socket
+import threading
+from collections.abc import Iterator
+from itertools import cycle
 from typing import Final
 
 __all__ = ["free_port"]
@@ -11,30 +14,52 @@ __all__ = ["free_port"]
 _RANGE: Final = range(15_000, 32_000)
 """Below the ports that the kernel gives to connections, which would take one before its party
 listens on it."""
-_names: list[socket.socket] = []
-"""What we hold for the ports that we have given."""
+_BLOCK: Final = 500
 
 
 def free_port() -> int:
-    """On loopback, and never the same twice, in this process or in others that run now and ask
-    here: a port is listened on only later. No seed decides which: all processes with that seed
-    would take the same."""
-    while True:
-        port = secrets.choice(_RANGE)
-        if _is_free(port) and _reserve(port):
-            return port
+    """On loopback, and not given again before hundreds of others were, nor by another process that
+    runs now: a port is listened on only later."""
+    with _one_at_a_time:
+        return next(_ports)
 
 
-def _reserve(port: int) -> bool:
-    """Hold a name for it, which the kernel gives once and takes back when we end."""
-    holder = socket.socket(socket.AF_UNIX)
+def _give() -> Iterator[int]:
+    """Those of the block that this process holds: it is named by one open socket, however many
+    ports are given, for a process with more than a thousand open files is no longer served by
+    those who wait with `select`."""
+    # No seed decides which: all processes with that seed would begin with the same.
+    first = secrets.randbelow(len(_RANGE) // _BLOCK)
+    blocks = [_RANGE[at : at + _BLOCK] for at in range(0, len(_RANGE), _BLOCK)]
+    for block in blocks[first:] + blocks[:first]:
+        name = _hold(block)
+        if name is not None:
+            break
+    else:
+        raise RuntimeError(f"{len(blocks)} processes hold all ports of {_RANGE}; end some")
+    with name:
+        misses = 0
+        for port in cycle(block):
+            if _is_free(port):
+                misses = 0
+                yield port
+            elif (misses := misses + 1) == _BLOCK:
+                raise RuntimeError(f"no port of {block} is free; end those who listen on them")
+
+
+_ports = _give()
+_one_at_a_time = threading.Lock()
+
+
+def _hold(block: range) -> socket.socket | None:
+    """A name for it, which the kernel gives once and takes back when we end."""
+    name = socket.socket(socket.AF_UNIX)
     try:
-        holder.bind(f"\0holdfast-port-{port}")
+        name.bind(f"\0holdfast-ports-{block[0]}")
     except OSError:
-        holder.close()
-        return False
-    _names.append(holder)
-    return True
+        name.close()
+        return None
+    return name
 
 
 def _is_free(port: int) -> bool:
