@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.sources.rig import wait_for
+from tests.wire.certificates import Identity
 
 __all__ = ["broker"]
 
@@ -35,15 +36,19 @@ def _mosquitto() -> str:
 
 @contextmanager
 def broker(
-    port: int, folder: Path, users: Mapping[str, str] | None = None
+    port: int,
+    folder: Path,
+    users: Mapping[str, str] | None = None,
+    identity: Identity | None = None,
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Keeps its sessions in the folder, so that it can be started again. With users, by their
-    passwords, it lets in nobody else."""
+    passwords, it lets in nobody else. With an identity it speaks TLS."""
     folder.mkdir(exist_ok=True)
     folder.chmod(0o777)
     settings = folder / "mosquitto.conf"
     settings.write_text(
         f"listener {port} 127.0.0.1\n"
+        f"{_proof(folder, identity) if identity else ''}"
         f"{_guard(folder, users) if users else 'allow_anonymous true'}\n"
         "persistence true\n"
         f"persistence_location {folder}/\n"
@@ -72,6 +77,12 @@ def _guard(folder: Path, users: Mapping[str, str]) -> str:
         lines.append(f"{name}:$7${'$'.join(parts)}\n")
     (folder / "passwords").write_text("".join(lines))
     return f"allow_anonymous false\npassword_file {folder}/passwords"
+
+
+def _proof(folder: Path, identity: Identity) -> str:
+    (folder / "certificate").write_bytes(identity.certificate)
+    (folder / "key").write_bytes(identity.key)
+    return f"certfile {folder}/certificate\nkeyfile {folder}/key\n"
 
 
 def _answers(port: int) -> bool:

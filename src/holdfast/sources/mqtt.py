@@ -24,6 +24,7 @@ from holdfast.sources.extras import require
 from holdfast.sources.inlets import Inlet
 from holdfast.sources.texts import as_read, parsed
 from holdfast.topology import Mqtt, parse_address
+from holdfast.wire.mqtt import BrokerThread
 
 if TYPE_CHECKING:
     from paho.mqtt.client import Client
@@ -37,8 +38,6 @@ BREATH = 0.02
 LOOK = 0.1
 KEEP_ALIVE = 20
 """Seconds without a word after which the broker is taken for gone."""
-SLOWEST = 5
-"""Seconds between two attempts to connect, at most."""
 
 logger = logging.getLogger(__name__)
 
@@ -112,16 +111,16 @@ class MqttBringer:
         self._trouble = ""
 
     def bring(self, inlet: Inlet) -> None:
-        client = self._connect()
-        client.loop_start()
+        client = self._client()
+        thread = BrokerThread(client, self._unreachable)
+        thread.start()
         try:
             while not inlet.stopping.is_set():
                 messages = list(self._wait())
                 if messages:
                     self._take(client, messages, inlet)
         finally:
-            client.disconnect()
-            client.loop_stop()
+            thread.stop()
 
     def _wait(self) -> Iterator[_Message]:
         """The messages that are there, after the first with a breath for more."""
@@ -144,7 +143,7 @@ class MqttBringer:
             if message.connection == self._connection:
                 client.ack(message.mid, message.qos)
 
-    def _connect(self) -> Client:
+    def _client(self) -> Client:
         from paho.mqtt.client import Client
         from paho.mqtt.enums import CallbackAPIVersion
 
@@ -153,7 +152,6 @@ class MqttBringer:
         )
         if self._source.username is not None:
             client.username_pw_set(self._source.username, self._password)
-        client.reconnect_delay_set(1, SLOWEST)
         client.on_connect = self._connected
         client.on_disconnect = self._disconnected
         client.on_subscribe = self._subscribed
@@ -162,7 +160,10 @@ class MqttBringer:
         client.connect_async(host, port, KEEP_ALIVE)
         return client
 
-    # Called by the thread of the client.
+    # Called by the thread that serves the client.
+
+    def _unreachable(self, reason: str) -> None:
+        self._report(f"no connection to the broker {self._source.broker}: {reason}")
 
     def _connected(self, client: Client, _: Any, flags: Any, reason: Any, properties: Any) -> None:
         self._connection += 1
@@ -177,7 +178,7 @@ class MqttBringer:
     ) -> None:
         self._connection += 1
         if reason.is_failure:
-            self._report(f"no connection to the broker {self._source.broker}: {reason}")
+            self._unreachable(str(reason))
 
     def _subscribed(
         self, client: Client, _: Any, mid: int, reasons: Sequence[Any], properties: Any

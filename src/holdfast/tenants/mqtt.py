@@ -24,6 +24,7 @@ from holdfast.tenants.errors import ForbiddenError
 from holdfast.tenants.graph import streams_at
 from holdfast.tenants.registry import Tenant
 from holdfast.tenants.service import Service, read_updates
+from holdfast.wire.mqtt import BrokerThread
 
 if TYPE_CHECKING:
     from paho.mqtt.client import Client
@@ -68,6 +69,7 @@ class MqttBridge:
         client.on_disconnect = self._disconnected
         client.on_message = self._take
         self._client = client
+        self._broker_thread = BrokerThread(client, self._unreachable)
         self._silence = service.listen(lambda _: self._bell.set())
         self._thread = threading.Thread(target=self._run, name="mqtt", daemon=True)
         service.tells["mqtt"] = self._state
@@ -83,7 +85,7 @@ class MqttBridge:
         self._client.connect_async(
             address.host, address.port, keepalive=20, clean_start=False, properties=session
         )
-        self._client.loop_start()
+        self._broker_thread.start()
         self._thread.start()
 
     def stop(self) -> None:
@@ -91,8 +93,7 @@ class MqttBridge:
         self._end.set()
         self._bell.set()
         self._thread.join(PATIENCE)
-        self._client.disconnect()
-        self._client.loop_stop()
+        self._broker_thread.stop()
 
     def send(self, topic: str, body: bytes) -> None:
         """Returns when the broker has it."""
@@ -118,7 +119,10 @@ class MqttBridge:
 
     def _disconnected(self, client: Client, _: Any, flags: Any, reason: Any, more: Any) -> None:
         if reason.is_failure and not self.trouble:
-            self._report(f"no connection to the broker at {self._broker.address}: {reason}")
+            self._unreachable(str(reason))
+
+    def _unreachable(self, reason: str) -> None:
+        self._report(f"no connection to the broker at {self._broker.address}: {reason}")
 
     def _report(self, trouble: str) -> None:
         if trouble != self.trouble:
