@@ -14,7 +14,7 @@ from playwright.sync_api import Locator, Page, expect
 from rich.console import Console
 
 from harness.ports import free_port
-from harness.processes import wait_until
+from harness.waiting import wait_for
 from holdfast.console.command import Wish, run_with_console
 
 __all__ = ["go_back_to", "order", "party", "running"]
@@ -74,7 +74,7 @@ def running(folder: Path) -> Iterator[tuple[Path, str, str]]:
     )
     run.start()
     try:
-        wait_until(lambda: "#token=" in said.getvalue(), 60, said.getvalue)
+        wait_for(said.getvalue, lambda: "#token=" in said.getvalue(), 60)
         found = re.search(r"console: (\S+)#token=(\S+)", said.getvalue())
         assert found is not None
         yield file, found[1], found[2]

@@ -1,7 +1,6 @@
 """A topology that really runs, to be broken: sources and a client here, replicas as processes.
 
-Every link goes through a proxy that can cut it. Whole numbers flow, so that what is right can be
-calculated from what the sources have logged, to the last bit, by a few lines of plain Python.
+Every link goes through a proxy that can cut it.
 """
 
 from __future__ import annotations
@@ -10,20 +9,26 @@ import json
 import shutil
 import signal
 import sys
-import time
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from heapq import merge
 from pathlib import Path
-from threading import Event, Thread
 from typing import Any, Self
-
-import pyarrow as pa
 
 from harness.ports import free_port
 from harness.processes import Family, spark_environment
+from harness.streams import (
+    SCHEMA,
+    WINDOW,
+    Onlookers,
+    Row,
+    bring,
+    difference,
+    final_rows,
+    rows_of,
+    windows_of,
+)
+from harness.waiting import wait_for
 from holdfast.errors import HoldfastError
 from holdfast.parties.loop import Clock
 from holdfast.parties.reader import Reader, Told
@@ -34,33 +39,21 @@ from holdfast.tuples import Kind
 from holdfast.wire.client import act, fetch
 from holdfast.wire.proxy import Proxy
 
-__all__ = ["Deployment", "Row", "difference", "final_rows", "rows_of", "wait_for", "windows_of"]
+__all__ = ["Deployment"]
 
-SCHEMA = pa.schema([("sensor", pa.string()), ("value", pa.int64())])
-WINDOW = (
-    '{ window = { keys = ["sensor"], size = "4s", slide = "2s", '
-    'aggregates = ["count() AS n", "sum(value) AS total"] } }'
-)
-SIZE, SLIDE = 4_000_000, 2_000_000
 CLIENT = "client"
 MOST_ENDS = 2
 """So often a replica may end by itself."""
-Row = tuple[Any, ...]
-
-
-def wait_for(what: str, condition: Callable[[], Any], seconds: float, every: float = 0.1) -> Any:
-    """What the condition answers, once it is true."""
-    deadline = time.monotonic() + seconds
-    while not (found := condition()):
-        if time.monotonic() > deadline:
-            raise AssertionError(f"waited {seconds:.0f} s for {what}")
-        time.sleep(every)
-    return found
 
 
 class Deployment:
     """Streams a, b, c -> `clean` (filter and calculation) -> `sums` (window), or a longer chain of
     filters; each stage with its replicas. A context manager."""
+
+    at_once = 7
+    """Rows that each source is brought, ten times a second."""
+    sensors = 3
+    """Those of a source."""
 
     def __init__(
         self,
@@ -112,9 +105,8 @@ class Deployment:
         """What the client was told, and when."""
         self.ended: list[str] = []
         """Replicas that ended by themselves."""
-        self._ending = Event()
-        self._threads: list[Thread] = []
-        self._readers: list[Reader] = []
+        self._onlookers = Onlookers()
+        self._next_value = 0
         self._logged: dict[str, list[Told]] = {name: [] for name in sources}
         """What the sources have published, as somebody saw it whom no fault touches."""
 
@@ -161,21 +153,17 @@ class Deployment:
             self.sources[name] = SourceParty(self.topology, name, SCHEMA, clock=clock)
         for name in self.replicas:
             self.start_replica(name)
-        self._thread(self._bring)
+        self._onlookers.repeat(0.1, self._bring)
         publishers = {
             party: self._route(CLIENT, party) for party in self.topology.publishers(self.last)
         }
         seats = self.topology.seats(self.last)
-        self._read(Reader(self.last, publishers, me=CLIENT, seats=seats), self._hear)
+        reader = Reader(self.last, publishers, me=CLIENT, seats=seats)
+        self._onlookers.read_timed(reader, self.told)
         for name, logged in self._logged.items():
             address = self.parties[name].address
             assert address is not None
-            self._read(Reader(name, {name: address}, me="witness"), logged.append)
-
-    def _thread(self, target: Callable[[], None]) -> None:
-        thread = Thread(target=target, daemon=True)
-        thread.start()
-        self._threads.append(thread)
+            self._onlookers.read(Reader(name, {name: address}, me="witness"), logged.append)
 
     def start_replica(self, name: str, *, empty: bool = False) -> None:
         """Start a replica, on its disk as it was or on an empty one."""
@@ -240,13 +228,9 @@ class Deployment:
         ]
 
     def close(self) -> None:
-        self._ending.set()
-        for reader in self._readers:
-            reader.close()
+        self._onlookers.close()
         for process in self.processes.values():
             process.kill()
-        for thread in self._threads:
-            thread.join()
         for source in self.sources.values():
             source.close()
         for proxy in self.proxies.values():
@@ -262,30 +246,11 @@ class Deployment:
     # What flows
 
     def _bring(self) -> None:
-        """A few rows for every source, ten times a second."""
-        value = 0
-        while not self._ending.wait(0.1):
-            for name, source in self.sources.items():
-                if name in self.silent:
-                    continue
-                values = list(range(value, value + 7))
-                value += 7
-                sensors = [f"{name}{each % 3}" for each in values]
-                with suppress(HoldfastError):
-                    source.take(pa.table({"sensor": sensors, "value": values}, schema=SCHEMA))
-
-    def _read(self, reader: Reader, hear: Callable[[Told], None]) -> None:
-        def read() -> None:
-            while not self._ending.is_set():
-                told = reader.next(0.2)
-                if told is not None:
-                    hear(told)
-
-        self._readers.append(reader)
-        self._thread(read)
-
-    def _hear(self, told: Told) -> None:
-        self.told.append((time.time(), told))
+        for name, source in self.sources.items():
+            if name not in self.silent:
+                values = range(self._next_value, self._next_value + self.at_once)
+                bring(source, name, values, self.sensors)
+                self._next_value += self.at_once
 
     # Looking
 
@@ -441,51 +406,5 @@ def _is_in_batch(checkpoint: Path) -> bool:
     return newest("offsets") > newest("commits")
 
 
-def final_rows(told: Sequence[tuple[float, Told]]) -> list[Row]:
-    return [
-        row
-        for _, each in told
-        if each.kind is Kind.INSERT and each.rows is not None
-        for row in rows_of(each.rows)
-    ]
-
-
-def windows_of(rows: Sequence[Row], end: int) -> list[Row]:
-    """The windows of 4 s, every 2 s, that have ended by then: count and sum for each sensor."""
-    sums: dict[tuple[int, str], list[int]] = defaultdict(lambda: [0, 0])
-    for moment, sensor, value in rows:
-        first = moment // SLIDE * SLIDE + SLIDE
-        for until in range(first, moment + SIZE + 1, SLIDE):
-            if until - SIZE <= moment:
-                sums[until, sensor][0] += 1
-                sums[until, sensor][1] += value
-    return [
-        (until - 1, sensor, until - SIZE, until, n, total)
-        for (until, sensor), (n, total) in sorted(sums.items())
-        if until <= end
-    ]
-
-
 def _cleaned(rows: Sequence[Row]) -> list[Row]:
     return [(time, sensor, value * 2) for time, sensor, value in rows if value % 5 != 0]
-
-
-def rows_of(table: pa.Table) -> list[Row]:
-    """Plain values, times as microseconds, windows as their two ends."""
-    columns: list[Any] = []
-    for column in table.columns:
-        if pa.types.is_timestamp(column.type):
-            columns.append(column.cast(pa.int64()).to_pylist())
-        elif pa.types.is_struct(column.type):
-            joined = column.combine_chunks()
-            columns += [joined.field(at).cast(pa.int64()).to_pylist() for at in (0, 1)]
-        else:
-            columns.append(column.to_pylist())
-    return list(zip(*columns, strict=True))
-
-
-def difference(who: str, rows: Sequence[Row], right: Sequence[Row]) -> str:
-    for at, (one, other) in enumerate(zip(rows, right, strict=False)):
-        if one != other:
-            return f"{who}: row {at} is {one}, right is {other}"
-    return f"{who}: has {len(rows)} rows, right are {len(right)}"

@@ -9,7 +9,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from harness.deployment import Deployment, wait_for
+from harness.deployment import Deployment
+from harness.waiting import wait_for
 from holdfast.tuples import Kind
 from holdfast.wire.proxy import Direction, Proxy
 

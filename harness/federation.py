@@ -9,20 +9,28 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import partial
 from pathlib import Path
-from threading import Event, Thread
 from typing import Any, Final, Self
 
 import pyarrow as pa
 
-from harness.deployment import SCHEMA, WINDOW, Row, difference, rows_of, wait_for, windows_of
 from harness.ports import free_port
 from harness.processes import Family, spark_environment
+from harness.streams import (
+    SCHEMA,
+    WINDOW,
+    Onlookers,
+    Row,
+    bring,
+    difference,
+    rows_of,
+    windows_of,
+)
+from harness.waiting import wait_for
 from holdfast.errors import HoldfastError
 from holdfast.federation.accounts import LEDGER, read_ledger
 from holdfast.federation.participant import STATUS
@@ -82,9 +90,10 @@ class Federated:
         self._ports = {name: free_port() for name in self.utilities}
         self._homes = {stage: name for name, each in self.utilities.items() for stage in each.owns}
         self._logged: dict[str, list[Told]] = {}
-        self._readers: list[Reader] = []
-        self._threads: list[Thread] = []
-        self._ending = Event()
+        self._onlookers = Onlookers()
+        self._next_value = 0
+        self._brought = 0.0
+        self._due: dict[str, float] = {}
         self.file = self.folder / "grid.toml"
         self.file.write_text(self._write_topology())
         self.topology = Topology.read(self.file)
@@ -240,63 +249,36 @@ class Federated:
                 assert address is not None
                 self._logged[stage] = []
                 reader = Reader(f"{stage}-in", {f"{stage}-in": address}, me="witness")
-                self._read(reader, self._logged[stage].append)
+                self._onlookers.read(reader, self._logged[stage].append)
             self.told[stage] = []
             publishers = {
                 party: str(self.parties[party].address) for party in self.topology.publishers(stage)
             }
             reader = Reader(stage, publishers, me=f"client-{stage}")
-            self._read(reader, partial(self._hear, stage))
-        self._thread(self._bring)
+            self._onlookers.read_timed(reader, self.told[stage])
+        self._due = dict.fromkeys(self.sources, 0.0)
+        self._brought = time.monotonic()
+        self._onlookers.repeat(TICK, self._bring)
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._ending.set()
-        for reader in self._readers:
-            reader.close()
+        self._onlookers.close()
         for family in self.processes.values():
             family.kill()
-        for thread in self._threads:
-            thread.join()
         for source in self.sources.values():
             source.close()
 
-    def _thread(self, target: Callable[[], None]) -> None:
-        thread = Thread(target=target, daemon=True)
-        thread.start()
-        self._threads.append(thread)
-
-    def _read(self, reader: Reader, hear: Callable[[Told], None]) -> None:
-        def read() -> None:
-            while not self._ending.is_set():
-                told = reader.next(0.2)
-                if told is not None:
-                    hear(told)
-
-        self._readers.append(reader)
-        self._thread(read)
-
-    def _hear(self, stage: str, told: Told) -> None:
-        self.told[stage].append((time.time(), told))
-
     def _bring(self) -> None:
         """As many rows as are due by the clock, so that a slow machine has the same rates."""
-        value, before = 0, time.monotonic()
-        due = dict.fromkeys(self.sources, 0.0)
-        while not self._ending.wait(TICK):
-            now = time.monotonic()
-            for stage, source in self.sources.items():
-                due[stage] += self.rates.get(stage, 0) * (now - before)
-                count = int(due[stage])
-                if not count:
-                    continue
-                due[stage] -= count
-                values = list(range(value, value + count))
-                value += count
-                sensors = [f"{stage}{each % 3}" for each in values]
-                with suppress(HoldfastError):
-                    source.take(pa.table({"sensor": sensors, "value": values}, schema=SCHEMA))
-            before = now
+        now = time.monotonic()
+        for stage, source in self.sources.items():
+            self._due[stage] += self.rates.get(stage, 0) * (now - self._brought)
+            count = int(self._due[stage])
+            if count:
+                self._due[stage] -= count
+                bring(source, stage, range(self._next_value, self._next_value + count))
+                self._next_value += count
+        self._brought = now
 
     # What has come, and what is right
 

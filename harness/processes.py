@@ -12,21 +12,19 @@ import re
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness.parts import REPOSITORY
+from harness.waiting import wait_for
 from holdfast.spark.sessions import SHORT_LIVED
 
-__all__ = ["JAVA_OPTIONS", "Family", "Member", "spark_environment", "wait_until"]
+__all__ = ["JAVA_OPTIONS", "Family", "Member", "spark_environment"]
 
 JAVA_OPTIONS = "SPARK_SUBMIT_OPTS"
 """Where tests say how JVMs start sooner."""
-PAUSE = 0.05
-"""Seconds between two looks."""
 SHOWN = 20
 """Lines of a log that an error shows."""
 
@@ -87,14 +85,14 @@ class Family:
 
     def kill(self) -> None:
         """Kill all and wait until they are gone."""
-        wait_until(self._is_killed, 30, lambda: f"the end of {self.members()}")
+        wait_for(lambda: f"the end of {self.members()}", self._is_killed, 30)
 
     def wait_gone(self, seconds: float) -> None:
         """Wait until all have ended by themselves."""
-        wait_until(
+        wait_for(
+            lambda: f"the end of {self.members()}",
             lambda: self.status is not None and not self.members(),
             seconds,
-            lambda: f"the end of {self.members()}",
         )
 
     def _is_killed(self) -> bool:
@@ -114,17 +112,6 @@ class Family:
 
     def __exit__(self, *_: object) -> None:
         self.kill()
-
-
-def wait_until(
-    condition: Callable[[], bool], seconds: float, what: Callable[[], str], pause: float = PAUSE
-) -> None:
-    """Look until the condition holds; `what` says what was waited for in vain."""
-    end = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > end:
-            raise AssertionError(f"waited {seconds:g} seconds for {what()}")
-        time.sleep(pause)
 
 
 def spark_environment(folder: Path) -> dict[str, str]:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import time
 
-from harness.deployment import Deployment, wait_for
+from harness.deployment import Deployment
 from harness.faults import settle
+from harness.waiting import wait_for
 
 __all__ = ["lose_a_share"]
 

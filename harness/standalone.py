@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pyspark
 
-from harness.processes import Family, Member, spark_environment, wait_until
+from harness.processes import Family, Member, spark_environment
+from harness.waiting import wait_for
 
 SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
 DEADLINE = 100.0
@@ -76,5 +77,5 @@ def wait_for_line(process: Family, pattern: str) -> tuple[str, ...]:
         found.extend(re.finditer(pattern, process.log.read_text(errors="replace")))
         return bool(found)
 
-    wait_until(has_said, DEADLINE, lambda: f"{pattern!r}; it said\n{process.tail()}")
+    wait_for(lambda: f"{pattern!r}; it said\n{process.tail()}", has_said, DEADLINE)
     return found[0].groups()

@@ -9,7 +9,8 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
-from harness.deployment import Deployment, wait_for
+from harness.deployment import Deployment
+from harness.waiting import wait_for
 from holdfast.parties.readmission import readmit
 from holdfast.tuples import Kind
 

@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, expect
 from harness.browser import chromium, opened
 from harness.console import order, party, running
 from harness.lies import tell_lies
-from harness.processes import wait_until
+from harness.waiting import wait_for
 from holdfast.console.collector import Collector
 from holdfast.console.command import Wish
 from holdfast.console.serving import ConsoleServer
@@ -89,7 +89,7 @@ def _vote(rig: VoteRig) -> None:
         rig.bring(brought, brought + count, since=start)
         brought += count
         end = start + (brought - 20) * STEP
-        wait_until(lambda: rig.found["boundary"] >= end, 60, lambda: "votes")
+        wait_for("votes", lambda: rig.found["boundary"] >= end, 60)
 
     bring(140)
     rig.close("clean/4")
@@ -111,7 +111,7 @@ def _participants(folder: Path) -> Iterator[list[Path]]:
     with ExitStack() as stack:
         for name in ("north", "south", "west"):
             stack.enter_context(federation.start(name))
-        wait_until(lambda: len(federation.tasks["south"].running) >= 3, 60, lambda: "tasks to move")
+        wait_for("tasks to move", lambda: len(federation.tasks["south"].running) >= 3, 60)
         yield [federation.file("north")]
 
 

@@ -17,8 +17,8 @@ from pathlib import Path
 
 from benchmarks.federation.scale import Scale
 from benchmarks.report import Report
-from harness.deployment import wait_for
 from harness.federation import Federated, Utility
+from harness.waiting import wait_for
 
 __all__ = ["report_moving"]
 

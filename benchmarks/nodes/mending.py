@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from benchmarks.nodes.processes import usage_of
 from benchmarks.nodes.steady import BUCKET, MAX_DELAY, ROWS_PER_SECOND, SteadyDeployment
 from benchmarks.report import Report
-from harness.deployment import wait_for
 from harness.faults import broken
+from harness.waiting import wait_for
 from holdfast.tuples import Kind
 
 __all__ = ["Mended", "report_idle", "report_mending"]

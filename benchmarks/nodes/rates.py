@@ -29,8 +29,8 @@ from benchmarks.nodes.queries import QUERIES, Query
 from benchmarks.nodes.scale import Scale
 from benchmarks.report import Report
 from benchmarks.timing import Spread
-from harness.deployment import wait_for
 from harness.ports import free_port
+from harness.waiting import wait_for
 from holdfast.errors import HoldfastError
 from holdfast.parties.replica import Replica
 from holdfast.spark.sessions import local_session

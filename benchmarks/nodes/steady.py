@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-import pyarrow as pa
-
-from harness.deployment import SCHEMA, Deployment
-from holdfast.errors import HoldfastError
+from harness.deployment import Deployment
 
 __all__ = ["BUCKET", "MAX_DELAY", "ROWS_PER_SECOND", "SteadyDeployment", "running"]
 
@@ -23,24 +20,12 @@ BUCKET: Final = "500ms"
 MAX_DELAY: Final = "2s"
 SOURCES: Final = ("a", "b", "c")
 AT_ONCE: Final = 100
-"""Rows that each source is brought, ten times a second."""
 ROWS_PER_SECOND: Final = 10 * AT_ONCE * len(SOURCES)
 
 
 class SteadyDeployment(Deployment):
-    """Its sources are brought a hundred rows at a time."""
-
-    def _bring(self) -> None:
-        value = 0
-        while not self._ending.wait(0.1):
-            for name, source in self.sources.items():
-                if name not in self.silent:
-                    values = list(range(value, value + AT_ONCE))
-                    sensors = [f"{name}{each % 20}" for each in values]
-                    table = pa.table({"sensor": sensors, "value": values}, schema=SCHEMA)
-                    with suppress(HoldfastError):
-                        source.take(table)
-            value += AT_ONCE
+    at_once = AT_ONCE
+    sensors = 20
 
     @property
     def pids(self) -> list[int]:

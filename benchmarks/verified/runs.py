@@ -38,8 +38,8 @@ SETTINGS: Final = {
     "spark.log.level": "ERROR",
     "spark.driver.host": "127.0.0.1",
     "spark.sql.session.timeZone": "UTC",
-    "spark.sql.shuffle.partitions": "2",
-    "spark.default.parallelism": "2",
+    "spark.sql.shuffle.partitions": "4",
+    "spark.default.parallelism": "4",
 }
 WRITTEN: Final = "bills/_SUCCESS"
 """What Spark writes last."""

@@ -30,6 +30,7 @@ def main(arguments: list[str]) -> None:
         patience=WAIT,
         limit=WAIT,
         replica=Need(cores=1, memory=SETTINGS["spark.driver.memory"]),
+        spark=SETTINGS,
     )
     account = verify_billing(file, config, folder, given.lies, given.holds, dict(os.environ))
     assert account.is_verified, account.text()

@@ -17,8 +17,10 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from harness.deployment import SCHEMA, SIZE, Deployment, wait_for
+from harness.deployment import Deployment
+from harness.streams import SCHEMA, SIZE
 from harness.votes import PATIENCE, deploy
+from harness.waiting import wait_for
 from holdfast.tuples import Kind
 
 __all__ = ["ALONE", "Lived", "live"]

@@ -6,8 +6,8 @@ import tempfile
 from pathlib import Path
 from random import Random
 
-from harness.deployment import wait_for
 from harness.federation import Federated, Utility
+from harness.waiting import wait_for
 from holdfast.protocol.contracts import reconcile
 
 USES_SPARK = True

@@ -22,7 +22,7 @@ from harness.processes import Family
 from soak.jobs.case import Case
 from soak.jobs.checks import check_answers, check_same
 from soak.jobs.job import SINKS, Job, start
-from soak.jobs.moments import MOMENTS, finish, newest_batch, wait_for
+from soak.jobs.moments import MOMENTS, finish, newest_batch, wait_for_moment
 
 __all__ = ["DESCRIPTION", "USES_SPARK", "Kill", "compare", "run", "run_killed"]
 
@@ -113,7 +113,7 @@ def run_killed(job: Job, kills: Sequence[Kill], then: Sequence[Job] = ()) -> lis
 
 def strike(job: Job, child: Family, kill: Kill) -> str | None:
     """Kill at the moment; None if the child ended before."""
-    batch = wait_for(job, child, kill.moment, kill.batches)
+    batch = wait_for_moment(job, child, kill.moment, kill.batches)
     if batch is None:
         return None
     time.sleep(kill.wait)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from harness.processes import Family, wait_until
+from harness.processes import Family
+from harness.waiting import wait_for
 from soak.jobs.job import Job
 
-__all__ = ["MOMENTS", "finish", "newest_batch", "wait_for"]
+__all__ = ["MOMENTS", "finish", "newest_batch", "wait_for_moment"]
 
 DEADLINE = 200.0
 """Seconds for one process, from start to end."""
@@ -14,18 +15,18 @@ MOMENTS = ("planned", "late", "stored", "sunk", "committed")
 """Of a batch, in their order."""
 
 
-def wait_for(job: Job, child: Family, moment: str, batches: int) -> int | None:
+def wait_for_moment(job: Job, child: Family, moment: str, batches: int) -> int | None:
     """Wait for a moment so many batches after the newest one that is done.
 
     Answers the number of that batch; None if the child ended before.
     """
     batch = newest_batch(job) + batches
     late = _count_late(job)
-    wait_until(
+    wait_for(
+        lambda: f"batch {batch} to be {moment}; the process said\n{child.tail()}",
         lambda: child.status is not None or _has_come(job, moment, batch, late),
         DEADLINE,
-        lambda: f"batch {batch} to be {moment}; the process said\n{child.tail()}",
-        pause=0.002,
+        every=0.002,
     )
     return batch if child.status is None else None
 
@@ -54,10 +55,10 @@ def newest_batch(job: Job) -> int:
 
 def finish(child: Family) -> None:
     """Let a process run to its end, which must be a good one."""
-    wait_until(
+    wait_for(
+        lambda: f"the process to end; it said\n{child.tail()}",
         lambda: child.status is not None,
         DEADLINE,
-        lambda: f"the process to end; it said\n{child.tail()}",
     )
     if child.status != 0:
         raise AssertionError(f"the process ended with status {child.status}:\n{child.tail()}")

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from harness.deployment import wait_for
+from harness.waiting import wait_for
 from holdfast.console.contracts import contract_tables, participant_panels
 from holdfast.console.panels import Mark, Moment, Table
 from holdfast.errors import HoldfastError

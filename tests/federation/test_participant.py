@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from harness.deployment import wait_for
+from harness.waiting import wait_for
 from holdfast.errors import InvalidArgumentError
 from holdfast.federation import participant
 from holdfast.federation.accounts import LEDGER, read_ledger

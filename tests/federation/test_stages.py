@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from harness.deployment import wait_for
+from harness.waiting import wait_for
 from holdfast.errors import HoldfastError, InvalidArgumentError
 from holdfast.federation import stages
 from holdfast.federation.settings import Participant
@@ -123,16 +123,16 @@ def has_looked(tasks: StageTasks, bucket: int) -> bool:
 def test_a_stage_is_ready_when_it_is_stable_and_near(machine: Machine, tasks: StageTasks) -> None:
     told: list[Event] = []
     tasks.prepare("clean", EPOCH, "south", told.append)
-    wait_for("it to be started", lambda: machine.starts == 1, 10)
+    wait_for("it to be started", lambda: machine.starts == 1, 60)
     for bucket, lag, state in ((1, 60.0, "STABLE"), (2, 2.0, "STABILIZATION")):
         machine.say(bucket, lag=lag, state=state)
-        wait_for("a look", partial(has_looked, tasks, bucket), 10)
+        wait_for("a look", partial(has_looked, tasks, bucket), 60)
         assert (told, tasks.loads()) == ([], {})
     machine.say(3)
-    wait_for("it to be ready", lambda: len(told) == 1, 10)
+    wait_for("it to be ready", lambda: len(told) == 1, 60)
     tasks.start("clean", EPOCH, 3, told.append)
     machine.say(5)
-    wait_for("its load: 100 rows in a bucket", lambda: tasks.loads() == {"clean": Load(0.5)}, 10)
+    wait_for("its load: 100 rows in a bucket", lambda: tasks.loads() == {"clean": Load(0.5)}, 60)
 
 
 def test_one_that_has_gone_runs_on_until_the_other_is_as_far(
@@ -140,29 +140,29 @@ def test_one_that_has_gone_runs_on_until_the_other_is_as_far(
 ) -> None:
     tasks.start("clean", EPOCH, 0, lambda event: None)
     machine.say(1)
-    wait_for("it to run", lambda: has_looked(tasks, 1), 10)
+    wait_for("it to run", lambda: has_looked(tasks, 1), 60)
     running = process(tasks)
     assert running is not None
     tasks.stop("clean", EPOCH)
     machine.say(BEHIND)
-    wait_for("a look", lambda: has_looked(tasks, BEHIND), 10)
+    wait_for("a look", lambda: has_looked(tasks, BEHIND), 60)
     assert (running.asked, tasks.loads()) == (False, {})
     machine.say(BEHIND + 1)
-    wait_for("its end", lambda: process(tasks) is None, 10)
+    wait_for("its end", lambda: process(tasks) is None, 60)
     assert running.asked
     tasks.start("clean", (3,), 0, lambda event: None)
-    wait_for("a new start", lambda: machine.starts == 2, 10)
+    wait_for("a new start", lambda: machine.starts == 2, 60)
 
 
 def test_one_that_is_wanted_again_just_goes_on(machine: Machine, tasks: StageTasks) -> None:
     tasks.start("clean", EPOCH, 0, lambda event: None)
     machine.say(1)
-    wait_for("it to run", lambda: has_looked(tasks, 1), 10)
+    wait_for("it to run", lambda: has_looked(tasks, 1), 60)
     running = process(tasks)
     tasks.stop("clean", EPOCH)
     tasks.start("clean", (2,), 0, lambda event: None)
     machine.say(2 * BEHIND)
-    wait_for("a look", lambda: has_looked(tasks, 2 * BEHIND), 10)
+    wait_for("a look", lambda: has_looked(tasks, 2 * BEHIND), 60)
     assert process(tasks) is running
     assert running is not None
     assert not running.asked

@@ -15,7 +15,7 @@ from playwright.sync_api import Page, expect
 
 from harness.browser import chromium, opened
 from harness.console import go_back_to, order, party, running
-from harness.processes import wait_until
+from harness.waiting import wait_for
 from holdfast.tail import read_stream
 from holdfast.topology import Topology
 
@@ -61,7 +61,7 @@ def hold(page: Page, look: str, kind: str, seconds: float) -> float:
             since = time.time()
         return time.time() - since >= seconds
 
-    wait_until(has_held, STARTED / 1000, lambda: f"{kind} rows; they are {rows(page)[:3]}")
+    wait_for(lambda: f"{kind} rows; they are {rows(page)[:3]}", has_held, STARTED / 1000)
     return since + seconds / 2
 
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from harness.deployment import wait_for
 from harness.ports import free_port
 from harness.processes import Family, spark_environment
+from harness.waiting import wait_for
 from holdfast.edge.fleet import Fleet
 from holdfast.edge.layout import Layout
 from holdfast.edge.plant import Expected, write_plant

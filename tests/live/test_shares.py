@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
 
-from harness.deployment import Deployment, Row
+from harness.deployment import Deployment
 from harness.shares import lose_a_share
+from harness.streams import Row
 from holdfast.spark.stream_source import HoldfastReader
 
 SCHEMA = StructType(

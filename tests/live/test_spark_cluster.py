@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from harness.processes import Family, wait_until
+from harness.processes import Family
 from harness.standalone import DEADLINE, Cluster, executors
+from harness.waiting import wait_for
 from soak.jobs.case import Case
 from soak.jobs.checks import check_answers, check_same
 from soak.jobs.job import Job, start
-from soak.jobs.moments import finish, wait_for
+from soak.jobs.moments import finish, wait_for_moment
 
 SETTINGS = {
     "spark.executor.memory": "512m",
@@ -28,7 +29,7 @@ def test_lost_executors_change_no_answer(tmp_path: Path) -> None:
     with start([embedded]) as reference, Cluster(tmp_path, workers=2) as cluster:
         with start([on_cluster], cluster.url, SETTINGS) as driver:
             for worker in cluster.workers:
-                batch = wait_for(on_cluster, driver, "stored", batches=2)
+                batch = wait_for_moment(on_cluster, driver, "stored", batches=2)
                 assert batch is not None, driver.tail()
                 lose_executor(worker)
             finish(driver)
@@ -42,8 +43,8 @@ def lose_executor(worker: Family) -> None:
     """Kill the executor of a worker and wait until it has another."""
     (lost,) = executors(worker)
     lost.kill()
-    wait_until(
+    wait_for(
+        lambda: f"another executor; the worker said\n{worker.tail()}",
         lambda: executors(worker) not in ([], [lost]),
         DEADLINE,
-        lambda: f"another executor; the worker said\n{worker.tail()}",
     )

@@ -11,12 +11,13 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from harness.processes import spark_environment, wait_until
+from harness.processes import spark_environment
 from harness.verified.billing import small_config, steps_of, verify_billing, write_billing
 from harness.verified.cases import read_output
 from harness.verified.holds import Hold, Seen, holds_for
 from harness.verified.lies import Lie, Wrong
 from harness.verified.oracle import expected_bills, rows_by_bill
+from harness.waiting import wait_for
 from holdfast.protocol.verification import Kind, Run
 
 
@@ -59,14 +60,14 @@ def test_ctrl_c_leaves_no_process_behind(tmp_path: Path) -> None:
         start_new_session=True,
     )
     try:
-        wait_until(lambda: len(started_for(tmp_path)) >= 6, 120, lambda: f"{started_for(tmp_path)}")
+        wait_for(lambda: f"{started_for(tmp_path)}", lambda: len(started_for(tmp_path)) >= 6, 120)
         process.send_signal(signal.SIGINT)
         said, _ = process.communicate(timeout=60)
     finally:
         process.kill()
     assert process.returncode == 1
     assert "was ended before its end" in said
-    wait_until(lambda: not started_for(tmp_path), 60, lambda: f"{started_for(tmp_path)}")
+    wait_for(lambda: f"{started_for(tmp_path)}", lambda: not started_for(tmp_path), 60)
     assert not (tmp_path / "out").exists()
 
 

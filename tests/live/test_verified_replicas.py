@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from harness.ports import free_port
-from harness.processes import Family, spark_environment, wait_until
+from harness.processes import Family, spark_environment
+from harness.waiting import wait_for
 from holdfast.protocol.verification import Holder, JobState, Mode, Model, Rules
 from holdfast.verify import Job, load_job
 from holdfast.verify.charter import Charter
@@ -105,15 +106,13 @@ def test_a_job_survives_kills_of_a_replica_and_of_the_verifier(tmp_path: Path) -
     submission = Submission(tmp_path)
     with submission.verifier() as verifier, ExitStack() as stack:
         second = stack.enter_context(submission.replica(2))
-        wait_until(
-            lambda: "starts" in submission.trace(2), 120, lambda: f"a stage\n{second.tail()}"
-        )
+        wait_for(lambda: f"a stage\n{second.tail()}", lambda: "starts" in submission.trace(2), 120)
         second.kill()
         first = stack.enter_context(submission.replica(1))
         verifier.kill()
         stack.enter_context(submission.verifier())
         submission.coordinator.gone(2)
-        wait_until(lambda: first.status is not None, 120, lambda: f"the end\n{first.tail()}")
+        wait_for(lambda: f"the end\n{first.tail()}", lambda: first.status is not None, 120)
         assert first.status == 0, first.tail()
         with Verifiers(submission.plan, 3, [submission.address]) as verifiers:
             standing = verifiers.consult()

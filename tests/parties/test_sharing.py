@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from harness.deployment import wait_for
 from harness.ports import free_port
+from harness.waiting import wait_for
 from holdfast.parties.replica import Replica
 from holdfast.parties.sharing import SharingReplica
 from holdfast.parties.source import SourceParty

@@ -13,11 +13,11 @@ from threading import Event, Thread
 import pytest
 from rich.console import Console
 
-from harness.processes import wait_until
 from harness.verified.cases import is_bill
 from harness.verified.holds import Hold, Seen
 from harness.verified.lies import Lie, Wrong
 from harness.verified.plain import ThreadLauncher, write_energy
+from harness.waiting import wait_for
 from holdfast.errors import InvalidArgumentError
 from holdfast.protocol.verification import Mode, Model
 from holdfast.verify import JobFailedError
@@ -115,13 +115,13 @@ def test_a_job_waits_for_room_or_is_refused(desk: Desk, tmp_path: Path) -> None:
     slow.start()
     try:
         ledger = tmp_path / "storage" / "slots" / "ledger.json"
-        wait_until(lambda: ledger.exists() and "true" in ledger.read_text(), 60, lambda: "a job")
+        wait_for("a job", lambda: ledger.exists() and "true" in ledger.read_text(), 60)
         (tmp_path / "other" / "storage").symlink_to(tmp_path / "storage")
         with pytest.raises(InvalidArgumentError, match=r"pool p1 has 1 cores.*--wait"):
             other.verify(config=config)
         waiting = Thread(target=other.verify, kwargs={"config": config, "wait": True})
         waiting.start()
-        wait_until(lambda: "waits: pool p1" in other.screen.getvalue(), 60, lambda: "the wait")
+        wait_for("the wait", lambda: "waits: pool p1" in other.screen.getvalue(), 60)
         ending.set()
         waiting.join(60)
     finally:
@@ -173,7 +173,7 @@ class Killable(ThreadLauncher):
 
     def start_replica(self, number: int, pool: Pool) -> Running:
         if number == 3:
-            wait_until(self._has_reports, 200, lambda: "the first reports")
+            wait_for("the first reports", self._has_reports, 200)
             os.kill(self.started[0]._process.pid, signal.SIGKILL)  # type: ignore[attr-defined]
         return super().start_replica(number, pool)
 

@@ -14,7 +14,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from harness.processes import wait_until
+from harness.waiting import wait_for
 from holdfast.protocol.verification import JobState, Kind, Mode
 from holdfast.verify import Job
 from tests.verify.fleet import Fleet
@@ -86,7 +86,7 @@ def test_what_is_stale_is_ended_in_the_midst_of_it(spark: SparkSession, tmp_path
         yield from batches
 
     def end() -> None:
-        wait_until(begun.exists, 120, lambda: "a task")
+        wait_for("a task", begun.exists, 120)
         spark.sparkContext.cancelAllJobs()
 
     ending = Thread(target=end)

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.processes import wait_until
 from harness.verified.plain import write_energy
+from harness.waiting import wait_for
 from holdfast.errors import InvalidArgumentError
 from holdfast.verify.config import Config, Pool
 from holdfast.verify.orders import Orders
@@ -37,7 +37,7 @@ def submission(tmp_path: Path) -> Submission:
 
 
 def started(launcher: ProcessLauncher) -> list[str]:
-    wait_until(lambda: launcher.last_words(2) != "", 60, lambda: "the replica")
+    wait_for("the replica", lambda: launcher.last_words(2) != "", 60)
     return launcher.last_words(2).split()
 
 
@@ -57,7 +57,7 @@ def test_a_replica_ends_with_all_that_it_has_started(submission: Submission) -> 
     replica.ask_to_end()
     replica.end(60)
     assert replica.poll() == -signal.SIGTERM
-    wait_until(lambda: not is_there(int(child)), 60, lambda: "its child")
+    wait_for("its child", lambda: not is_there(int(child)), 60)
 
 
 def test_one_that_begins_again_lets_the_others_go_first(submission: Submission) -> None:
@@ -120,6 +120,6 @@ signal.pause()
         assert coordinator.stdout is not None
         verifier = int(coordinator.stdout.readline())
         log = submission.folder / "verifier-1.log"
-        wait_until(lambda: "listens on" in log.read_text(), 60, log.read_text)
+        wait_for(log.read_text, lambda: "listens on" in log.read_text(), 60)
         coordinator.kill()
-    wait_until(lambda: not is_there(verifier), 60, lambda: f"the end of {verifier}")
+    wait_for(lambda: f"the end of {verifier}", lambda: not is_there(verifier), 60)

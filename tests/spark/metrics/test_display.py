@@ -21,12 +21,12 @@ def test_a_file_gets_each_line_once_when_nothing_happens(
     output = Output()
     with progress_line(metrics, Console(file=output)):
         metrics.onQueryStarted(started())
-        assert output.written.wait(10)
+        assert output.written.wait(60)
         output.written.clear()
         watermark = {"watermark": "2026-01-01T23:00:09.000Z"}
         figures = observation(rows=1_234_567, late=2, answers=3600, open_panes=12)
         metrics.onQueryProgress(progress({"holdfast": figures}, eventTime=watermark))
-        assert output.written.wait(10)
+        assert output.written.wait(60)
     assert output.getvalue().splitlines() == [
         "sensors  waiting for its first batch",
         "sensors  1 batches  1.23M rows  2 rows/s  2 late  3,600 windows out  12 open panes  "

@@ -10,7 +10,7 @@ from math import nan
 import pyarrow as pa
 import pytest
 
-from harness.deployment import wait_for
+from harness.waiting import wait_for
 from holdfast import aggregates
 from holdfast.spark.stages import query
 from holdfast.spark.stages.entries import Entry, Order, Piece
