@@ -23,6 +23,8 @@ from holdfast.verify.signing import Signer
 from holdfast.verify.slice_files import read_slice
 
 JOB = """
+import pyarrow as pa
+from pyspark import TaskContext
 from pyspark.sql import functions as F
 from holdfast.verify import Job
 
@@ -34,8 +36,18 @@ def sums(rows):
     return rows.groupBy("k").agg(F.sum("n").alias("n"))
 
 @job.stage
-def most(sums):
-    return sums.agg(F.max("n").alias("n"))
+def most(sums, *, calls):
+    def tell(batches):
+        task = TaskContext.get().partitionId()
+        table = pa.Table.from_batches(batches)
+        said = repr(table.to_pylist()).encode()
+        assert calls.non_blocking_verify(task, said, 0).result()
+        assert calls.blocking_verify(task, said, raw=True)
+        assert calls.agreed_output("most", task) == said
+        assert calls.consult_verifier("sums", task)
+        yield from table.to_batches()
+
+    return sums.agg(F.max("n").alias("n")).mapInArrow(tell, "n bigint")
 """
 MOST = sum(n for n in range(1000) if n % 7 == 5)
 
