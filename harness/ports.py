@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import secrets
 import socket
 import threading
 from collections.abc import Iterator
 from itertools import cycle
+from random import SystemRandom
 from typing import Final
 
 __all__ = ["free_port"]
@@ -29,9 +29,8 @@ def _give() -> Iterator[int]:
     ports are given, for a process with more than a thousand open files is no longer served by
     those who wait with `select`."""
     # No seed decides which: all processes with that seed would begin with the same.
-    first = secrets.randbelow(len(_RANGE) // _BLOCK)
     blocks = [_RANGE[at : at + _BLOCK] for at in range(0, len(_RANGE), _BLOCK)]
-    for block in blocks[first:] + blocks[:first]:
+    for block in SystemRandom().sample(blocks, len(blocks)):
         name = _hold(block)
         if name is not None:
             break

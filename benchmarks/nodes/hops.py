@@ -9,9 +9,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from benchmarks.nodes.processes import usage_of
 from benchmarks.nodes.scale import Scale
 from benchmarks.nodes.steady import BUCKET, ROWS_PER_SECOND, SteadyDeployment, running
+from benchmarks.processes import usage_of
 from benchmarks.report import Report
 from holdfast.tuples import Kind
 

@@ -7,8 +7,8 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from benchmarks.nodes.processes import usage_of
 from benchmarks.nodes.steady import BUCKET, MAX_DELAY, ROWS_PER_SECOND, SteadyDeployment
+from benchmarks.processes import usage_of
 from benchmarks.report import Report
 from harness.faults import broken
 from harness.waiting import wait_for

@@ -24,9 +24,9 @@ from typing import Final
 from pyspark.sql import SparkSession
 
 from benchmarks.nodes.backlog import FILES, SCHEMA, SECOND, Backlog, write_backlog
-from benchmarks.nodes.processes import usage_of
 from benchmarks.nodes.queries import QUERIES, Query
 from benchmarks.nodes.scale import Scale
+from benchmarks.processes import usage_of
 from benchmarks.report import Report
 from benchmarks.timing import Spread
 from harness.ports import free_port

@@ -16,11 +16,12 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import Final, TypeVar
 
+from benchmarks.processes import family_of
+
 __all__ = ["side_by_side"]
 
 T = TypeVar("T")
 
-PLACES: Final = 2
 EVERY: Final = 2.0
 """Seconds between two changes."""
 
@@ -48,7 +49,7 @@ def _run(run: Callable[[Path], T], folder: Path, side: int) -> T:
     def change_places() -> None:
         while not ending.wait(EVERY - time.monotonic() % EVERY):
             # By the clock of the machine: both do it at the same time.
-            half = halves[(side + round(time.monotonic() / EVERY)) % PLACES]
+            half = halves[(side + round(time.monotonic() / EVERY)) % len(halves)]
             for thread in _threads(os.getpid()):
                 with suppress(OSError):
                     os.sched_setaffinity(thread, half)
@@ -65,15 +66,7 @@ def _run(run: Callable[[Path], T], folder: Path, side: int) -> T:
 
 def _threads(root: int) -> Iterator[int]:
     """Those of a process and of all that it or they have started."""
-    children: dict[int, list[int]] = {}
-    for name in filter(str.isdigit, os.listdir("/proc")):
+    for process in family_of(root):
         # One may end while we look at it.
-        with suppress(OSError):
-            parent = int(Path(f"/proc/{name}/stat").read_text().rpartition(")")[2].split()[1])
-            children.setdefault(parent, []).append(int(name))
-    waiting = [root]
-    while waiting:
-        process = waiting.pop()
-        waiting += children.get(process, [])
         with suppress(OSError):
             yield from map(int, os.listdir(f"/proc/{process}/task"))

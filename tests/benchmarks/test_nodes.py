@@ -11,10 +11,10 @@ import pytest
 
 from benchmarks.nodes.backlog import BUCKETS, FILES, SECOND, Backlog, write_backlog
 from benchmarks.nodes.hops import Hops, per_hop
-from benchmarks.nodes.processes import usage_of
 from benchmarks.nodes.queries import QUERIES
 from benchmarks.nodes.rates import Batch, Rate, batches_between, ratio_of, topology_text
 from benchmarks.nodes.scale import FULL, QUICK, SMOKE, chosen_scale
+from benchmarks.processes import usage_of
 from holdfast.topology import Topology
 
 BACKLOG = Backlog(batches=2, rows_per_bucket=8)

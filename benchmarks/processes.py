@@ -1,14 +1,14 @@
-"""What a process and all that it started have used, as Linux tells it."""
+"""A process and all that it started, and what they have used, as Linux tells it."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-__all__ = ["Usage", "usage_of"]
+__all__ = ["Usage", "family_of", "usage_of"]
 
 PROC: Final = Path("/proc")
 TICKS: Final = os.sysconf("SC_CLK_TCK")
@@ -25,10 +25,15 @@ class Usage:
     processes: int
 
 
+def family_of(root: int) -> list[int]:
+    """The process and its descendants."""
+    return _family([root], dict(_stats()))
+
+
 def usage_of(*roots: int) -> Usage:
     """Of these processes and their descendants."""
     stats = dict(_stats())
-    family = list(_family(roots, {pid: int(stat[PARENT]) for pid, stat in stats.items()}))
+    family = _family(roots, stats)
     ticks = sum(int(each) for pid in family if pid in stats for each in stats[pid][CPU_FIELDS])
     return Usage(ticks / TICKS, sum(map(_resident, family)), len(family))
 
@@ -44,10 +49,12 @@ def _stats() -> Iterable[tuple[int, list[str]]]:
             yield int(folder.name), text.rpartition(")")[2].split()
 
 
-def _family(roots: Iterable[int], parents: dict[int, int]) -> Iterable[int]:
+def _family(roots: Iterable[int], stats: Mapping[int, list[str]]) -> list[int]:
+    found = []
     for pid in roots:
-        yield pid
-        yield from _family([child for child, parent in parents.items() if parent == pid], parents)
+        children = [child for child, stat in stats.items() if int(stat[PARENT]) == pid]
+        found += [pid, *_family(children, stats)]
+    return found
 
 
 def _resident(pid: int) -> int:
