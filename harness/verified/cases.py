@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +22,16 @@ from holdfast.verify.coordinator import Coordinator
 from holdfast.verify.placement import plan_placement
 from holdfast.verify.submission import submit
 
-__all__ = ["STAGES", "Case", "is_bill", "judge", "matrix", "read_output", "run_plain"]
+__all__ = [
+    "STAGES",
+    "Case",
+    "is_bill",
+    "judge",
+    "matrix",
+    "read_output",
+    "run_plain",
+    "run_plain_job",
+]
 
 STAGES: Final = ("hourly", "charges", "bills")
 NAMED: Final = {
@@ -61,22 +71,24 @@ class Case:
 
 
 def matrix() -> list[Case]:
-    """Every fault at every stage, by so many liars as may be and by one more, in every mode."""
+    """Every fault at every stage, by so many liars as may be and by one more, in every mode; and
+    those who are too many tell different lies too."""
+    alike = [(wrong, *of, True) for wrong in Wrong for of in ((1, 1), (1, 2), (2, 2), (2, 3))]
+    different = [(Wrong.VALUE, *of, False) for of in ((1, 2), (2, 3))]
     return [
         Case(
             faults,
             mode,
             tuple(
-                Lie(replica, stage, wrong, sticky=True, alike=True)
+                Lie(replica, stage, wrong, sticky=True, alike=are_alike)
                 for replica in range(1, liars + 1)
             ),
             # Who says two things says them to different verifiers.
             verifiers=3 if wrong is Wrong.EQUIVOCATION else 1,
         )
         for mode in Mode
-        for wrong in Wrong
         for stage in STAGES
-        for faults, liars in ((1, 1), (1, 2), (2, 2), (2, 3))
+        for wrong, faults, liars, are_alike in (*alike, *different)
     ]
 
 
@@ -85,6 +97,11 @@ def run_plain(
 ) -> tuple[Account, Mapping[str, tuple[float, int]]]:
     """Run it without Spark; the account, and what the bills should be."""
     file, expected = write_energy(folder / "job", seed)
+    return run_plain_job(file, case, folder), expected
+
+
+def run_plain_job(file: Path, case: Case, folder: Path) -> Account:
+    """Run a job whose stages take Arrow tables; its result is in `folder`/output."""
     quorum = Quorum(Model.BYZANTINE, case.faults)
     hangs = any(lie.wrong is Wrong.HANG for lie in case.lies)
     # Only those who hang are given up: on a busy machine those who are right are late too.
@@ -106,8 +123,7 @@ def run_plain(
     launcher = ThreadLauncher(submission, case.lies, case.holds)
     output = folder / "output"
     with Coordinator(submission, placement, launcher, output) as coordinator:
-        account = coordinator.run(lambda _: None)
-    return account, expected
+        return coordinator.run(lambda _: None)
 
 
 def read_output(output: Path, stage: str) -> pa.Table:
@@ -116,13 +132,16 @@ def read_output(output: Path, stage: str) -> pa.Table:
 
 def judge(case: Case, account: Account, is_right: Callable[[Path], bool]) -> None:
     """Whatever happens, nothing wrong is delivered and nobody is accused who is right. So many
-    liars as may be change nothing and are named; more than that may end the job."""
+    liars as may be change nothing and are named; more than that may end the job, which then says
+    of all of them what they said."""
     if account.is_verified:
         assert account.output is not None
         assert is_right(account.output), f"{case}: a wrong result was delivered"
     else:
-        assert account.failure, f"{case}: nobody says why there is no result"
         assert account.output is None
+        assert account.failure, f"{case}: nobody says why there is no result"
+        unnamed = case.liars - _named_in(account)
+        assert not unnamed, f"{case}: {unnamed} are not named: {account.text()}"
     accused = {each.replica for each in account.findings if each.kind in ACCUSATIONS}
     assert accused <= case.liars, f"{case}: {accused} were accused: {account.text()}"
     if len(case.liars) > case.faults:
@@ -141,6 +160,16 @@ def judge(case: Case, account: Account, is_right: Callable[[Path], bool]) -> Non
             kind = NAMED[lie.wrong]
             wanted = (lie.replica, kind, "" if kind is Kind.MISSING else lie.stage)
             assert wanted in found, f"{case}: {wanted} was not found: {account.text()}"
+
+
+def _named_in(account: Account) -> set[int]:
+    """Of whom the account tells something, in its failure or in what was found."""
+    told = re.findall(r"replicas? ([0-9]+(?:(?:, | and )[0-9]+)*)", account.failure)
+    return {
+        *(int(number) for numbers in told for number in re.findall("[0-9]+", numbers)),
+        *(each.replica for each in account.findings),
+        *(replica for each in account.findings for replica in each.dissenters),
+    }
 
 
 def _can_be_found(lie: Lie, account: Account) -> bool:
