@@ -43,6 +43,8 @@ AT_ONCE: Final = 8
 """So many buckets are asked for again with each heartbeat, if the answer was lost."""
 WORDS: Final = 4
 """So many copies of a bucket are taken from one replica; who tells more stories is not heard."""
+LARGEST: Final = 2**62
+"""Nobody has subscribed so often: who says we have is not believed."""
 ROOM: Final = 32
 """With more copies than this waiting, the fastest replica rests."""
 
@@ -56,6 +58,9 @@ class _Source:
     start: int = 0
     """What was before this it keeps no longer."""
     subscription: Subscription | None = None
+    latest: int = -1
+    """The number of the last subscription, as far as is known. Each has its own, for it can be
+    forged."""
     is_full: bool = False
     """Whether more was sent than there was room for; it is to be read again."""
     silence: range = range(0)
@@ -103,7 +108,6 @@ class VoteIntake:
         self._rows: dict[tuple[int, bytes], Segment] = {}
         self._words: Counter[tuple[int, str]] = Counter()
         """How many of the copies of a bucket came from each replica."""
-        self._latest = -1
         self._trusted: str | None = None
         self._redos: dict[int, Recalculate] = {}
         """What was to be calculated again and is not settled."""
@@ -179,11 +183,11 @@ class VoteIntake:
     def _subscribe(self, name: str, now: int) -> Send:
         source = self._sources[name]
         source.bucket = max(source.bucket, self.gate.wants(name).start)
-        self._latest = max(self._latest + 1, now)
+        source.latest = max(source.latest + 1, now)
         source.is_full = False
-        source.subscription = Subscription(self._latest, now, self.grace)
+        source.subscription = Subscription(source.latest, now, self.grace)
         place = source.bucket * self.size
-        return Send(name, Subscribe(self.stream, self._latest, place, place, previews=False))
+        return Send(name, Subscribe(self.stream, source.latest, place, place, previews=False))
 
     def _unsubscribe(self, name: str) -> list[Send]:
         left, self._sources[name].subscription = self._sources[name].subscription, None
@@ -194,7 +198,8 @@ class VoteIntake:
         if source is None:
             return []
         source.start = progress.start
-        self._latest = max(self._latest, progress.subscription)
+        if progress.subscription < LARGEST:
+            source.latest = max(source.latest, progress.subscription)
         lacking = [ask for ask in self._redos.values() if self._lacks(replica, ask)]
         sends = [Send(replica, ask) for ask in lacking[:AT_ONCE]]
         subscription = source.subscription
@@ -263,7 +268,8 @@ class VoteIntake:
                 continue
             segment = item.segment.after(min(source.bucket * self.size, item.segment.end))
             limit = min(segment.end, segment.start + MANY * self.size)
-            if limit < segment.end and not segment.rows:
+            is_next = segment.start == source.bucket * self.size
+            if is_next and limit < segment.end and not segment.rows:
                 source.silence = range(source.bucket, segment.end // self.size)
             for start in range(segment.start, limit, self.size):
                 end = min(start + self.size, segment.end)
