@@ -109,6 +109,8 @@ class VoteIntake:
         self._words: Counter[tuple[int, str]] = Counter()
         """How many of the copies of a bucket came from each replica."""
         self._trusted: str | None = None
+        self._stands: tuple[tuple[int, str], int] = (-1, ""), 0
+        """Of a gate that samples: its next bucket and the replica to give it, and since when."""
         self._redos: dict[int, Recalculate] = {}
         """What was to be calculated again and is not settled."""
 
@@ -153,9 +155,10 @@ class VoteIntake:
     def read_on(self, states: Mapping[str, State], ends: Mapping[str, int], now: int) -> list[Send]:
         if not self.barrier.look(states, now):
             return []
-        for name, state in states.items():
-            if state is State.FAILURE and isinstance(self.gate, Sample):
-                self.gate.fail(name)
+        self._leave_who_gives_nothing(states, now)
+        return self._fill_room(states, now)
+
+    def _fill_room(self, states: Mapping[str, State], now: int) -> list[Send]:
         sends = self._follow_trust()
         if self.is_paused:
             return sends
@@ -167,6 +170,21 @@ class VoteIntake:
             and not self._rests(name, now)
             and self._has_room(name)
         ]
+
+    def _leave_who_gives_nothing(self, states: Mapping[str, State], now: int) -> None:
+        """Trust another replica if the trusted one is gone, or keeps back what as many others have
+        as have to agree. Of these rather one that does not claim to be far ahead: it may forge."""
+        if not isinstance(self.gate, Sample):
+            return
+        self.gate.fail([name for name, state in states.items() if state is State.FAILURE])
+        at, since = self._stands
+        if at != (self.gate.next, self.gate.trusted) or self.is_paused:
+            self._stands = (self.gate.next, self.gate.trusted), now
+        elif now >= since + self.grace:
+            counters = self._counters
+            others = [name for name in counters if counters[name] > at[0] and name != at[1]]
+            if len(others) >= self.quorum:
+                self.gate.pass_over(sorted(others, key=counters.__getitem__))
 
     def _follow_trust(self) -> list[Send]:
         """Another replica is trusted now: read it anew from where nothing has been released."""
@@ -222,9 +240,9 @@ class VoteIntake:
         for item in self._by_bucket(source, subscription.take(feed)):
             if isinstance(item, Gap):
                 source.bucket = max(source.bucket, -(-item.start // self.size))
-                if isinstance(self.gate, Sample):
+                if isinstance(self.gate, Sample) and replica == self.gate.trusted:
                     # Nobody can be trusted for what he does not have.
-                    self.gate.fail(replica)
+                    self.gate.pass_over()
             elif isinstance(item, Stable | Again):
                 if isinstance(item, Stable) and (source.is_full or not self._has_room(replica)):
                     if not self._redos:
@@ -239,7 +257,7 @@ class VoteIntake:
         news += self._skip_silence()
         sends += self._slow_down(replica, now)
         if news or sends or isinstance(self.gate, Sample):
-            sends += self.read_on(dict.fromkeys(self._sources, State.STABLE), {}, now)
+            sends += self._fill_room(dict.fromkeys(self._sources, State.STABLE), now)
         return news, sends
 
     @property

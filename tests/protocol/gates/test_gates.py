@@ -229,7 +229,7 @@ def test_another_replica_is_trusted_when_the_trusted_one_is_gone() -> None:
     gate = Sample(FOUR, every=10)
     assert [each.bucket for each in released(gate.take(Copy("a", 0, right(0))))] == [0]
     gate.take(Copy("a", 2, right(2)))
-    gate.fail("a")
+    gate.fail(["a"])
     assert gate.trusted == "b"
     assert gate.take(Copy("a", 1, right(1))) == []
     assert released(gate.take(Copy("b", 1, right(1)))) == [Release(1, right(1), ("b",))]
@@ -322,7 +322,7 @@ def test_sampling_does_not_trust_one_in_quarantine() -> None:
     gate.quarantine("w")
     assert gate.trusted != "w"
     gate.readmit("w")
-    gate.fail(gate.trusted)
+    gate.fail(["x", "y", "z"])
     assert gate.trusted == "w"
 
 
@@ -350,3 +350,61 @@ def test_sampling_goes_on_when_everybody_has_been_found_lying_once() -> None:
         read_on(bucket + 1)
     assert not [each for each in released(commands) if each.digest == b"lie"]
     assert gate.trusted != "d"
+
+
+def test_the_one_that_is_trusted_next_is_not_one_that_is_gone_too() -> None:
+    gate = Sample("abcdefg", 2)
+    for _ in range(3):
+        gate.fail(["a", "b"])
+        assert gate.trusted == "c"
+
+
+def test_who_does_not_give_what_comes_next_is_passed_over_until_all_have_had_their_turn() -> None:
+    gate = Sample(FOUR)
+    seen = []
+    for _ in range(8):
+        seen.append(gate.trusted)
+        gate.pass_over()
+    assert sorted(seen[:4]) == sorted(seen[4:]) == FOUR
+
+
+def test_those_found_lying_long_ago_are_trusted_rather_than_one_that_is_gone() -> None:
+    gate = Sample(FOUR, every=1)
+    for bucket, liar in enumerate(FOUR[:3]):
+        for name in sorted(FOUR, key=lambda each: each == liar):
+            gate.take(Copy(name, bucket, b"lie" if name == liar else right(bucket)))
+    assert gate.trusted == "d"
+    gate.fail(["d"])
+    assert gate.trusted != "d"
+
+
+def test_a_lie_is_not_true_because_the_liar_was_readmitted() -> None:
+    gate = readmitted_liar()
+    commands = gate.take(Copy("w", 0, right(0)))
+    assert [each.bucket for each in released(commands)] == [0]
+    assert gate.trusted != "w"
+    assert released(gate.take(Copy(gate.trusted, 1, right(1))))
+
+
+def test_a_lie_is_not_true_because_nobody_but_the_liar_is_there() -> None:
+    gate = readmitted_liar()
+    gate.fail(["x", "y", "z"])
+    commands = [*gate.take(Copy("w", 0, right(0))), *gate.take(Copy("w", 1, b"lie"))]
+    assert [each.bucket for each in released(commands)] == [0]
+    gate.fail(["y", "z"])
+    assert released(gate.take(Copy("x", 1, right(1)))) == [Release(1, right(1), ("x",))]
+
+
+def readmitted_liar() -> Sample:
+    """A gate that trusts w again, who has lied about bucket 1 and repeats it."""
+    gate = Sample(("w", "x", "y", "z"), every=1)
+    for name in ("x", "y", "z"):
+        gate.take(Copy(name, 1, right(1)))
+    gate.take(Copy("w", 1, b"lie"))
+    gate.quarantine("w")
+    gate.readmit("w")
+    gate.fail(["x", "y", "z"])
+    gate.fail([])
+    assert gate.trusted == "w"
+    gate.take(Copy("w", 1, b"lie"))
+    return gate
