@@ -70,6 +70,13 @@ class Talk:
         self._hear(sends)
         return news
 
+    def publish(self, name: str, until: int, now: int = 0) -> None:
+        """Say all buckets up to this one that it is asked for."""
+        before = -1
+        while name in self.asked and before < (at := self.intake.place_of(name) // SIZE) < until:
+            before = at
+            self.say(name, buckets(*range(at, min(at + 32, until))), now)
+
     def readmit(self, name: str) -> None:
         news, sends = self.intake.readmit(name)
         self.news += news

@@ -14,7 +14,18 @@ from typing import Final
 from holdfast.protocol.barrier import Barrier
 from holdfast.protocol.findings import Findings
 from holdfast.protocol.gates.ballot import Ballot
-from holdfast.protocol.gates.gate import Accuse, Command, Copy, Gate, Giveup, Redo, Release, Taint
+from holdfast.protocol.gates.gate import (
+    Accuse,
+    Command,
+    Copy,
+    Gate,
+    Giveup,
+    Redo,
+    Release,
+    Split,
+    Taint,
+)
+from holdfast.protocol.gates.latest import Latest
 from holdfast.protocol.gates.sample import Sample
 from holdfast.protocol.gates.vote import Vote
 from holdfast.protocol.gates.vote_latest import VoteLatest
@@ -43,6 +54,8 @@ AT_ONCE: Final = 8
 """So many buckets are asked for again with each heartbeat, if the answer was lost."""
 WORDS: Final = 4
 """So many copies of a bucket are taken from one replica; who tells more stories is not heard."""
+LONG: Final = 64
+"""Who is so many buckets behind and may skip some begins with the newest."""
 LARGEST: Final = 2**62
 """Nobody has subscribed so often: who says we have is not believed."""
 ROOM: Final = 32
@@ -111,6 +124,8 @@ class VoteIntake:
         self._trusted: str | None = None
         self._stands: tuple[tuple[int, str], int] = (-1, ""), 0
         """Of a gate that samples: its next bucket and the replica to give it, and since when."""
+        self._was_away = True
+        """Whether the replicas may have gone on without us."""
         self._redos: dict[int, Recalculate] = {}
         """What was to be calculated again and is not settled."""
 
@@ -156,7 +171,24 @@ class VoteIntake:
         if not self.barrier.look(states, now):
             return []
         self._leave_who_gives_nothing(states, now)
-        return self._fill_room(states, now)
+        return [*self._catch_up(states, ends), *self._fill_room(states, now)]
+
+    def _catch_up(self, states: Mapping[str, State], ends: Mapping[str, int]) -> list[Send]:
+        """Where older buckets may be skipped: begin with the newest one that as many say they have
+        as have to agree, if we were away for long. Not otherwise: those that lie can say that they
+        have it, and who is waited for then would be left behind again and again."""
+        there = [ends[name] for name in ends if states[name] is not State.FAILURE]
+        self._was_away |= len(there) < self.quorum
+        if not self._was_away or len(there) < self.quorum:
+            return []
+        self._was_away = False
+        newest = sorted(there, reverse=True)[self.quorum - 1] // self.size - 1
+        if not isinstance(self.gate, VoteLatest | Latest) or newest <= self.gate.next + LONG:
+            return []
+        self.gate.skip(newest)
+        self._forget(lambda bucket: bucket < newest)
+        behind = [name for name, source in self._sources.items() if source.bucket < newest]
+        return [send for name in behind for send in self._unsubscribe(name)]
 
     def _fill_room(self, states: Mapping[str, State], now: int) -> list[Send]:
         sends = self._follow_trust()
@@ -221,11 +253,25 @@ class VoteIntake:
         lacking = [ask for ask in self._redos.values() if self._lacks(replica, ask)]
         sends = [Send(replica, ask) for ask in lacking[:AT_ONCE]]
         subscription = source.subscription
+        if self._has_come_back(replica) and not self.is_paused:
+            self._start_anew(replica)
+            return [*sends, self._subscribe(replica, now)]
         if subscription is None:
             return [self._subscribe(replica, now), *sends] if sends and not self.is_paused else []
         if not subscription.is_lost(progress, beat):
             return sends
         return [*sends, self._subscribe(replica, now)]
+
+    def _has_come_back(self, replica: str) -> bool:
+        """Whether it has what it was told to have lost, or had forged."""
+        source, wanted = self._sources[replica], self.gate.wants(replica)
+        return source.bucket > wanted.stop > source.start // self.size and len(wanted) > 0
+
+    def _start_anew(self, replica: str) -> None:
+        """Read it from the first bucket that the gate wants of it."""
+        self._sources[replica].bucket = self.gate.wants(replica).start
+        if isinstance(self.gate, VoteLatest):
+            self.gate.keeps_from(replica, self._sources[replica].bucket)
 
     def _lacks(self, replica: str, asked: Recalculate) -> bool:
         return asked.start // self.size in self.gate.wants(replica)
@@ -243,6 +289,8 @@ class VoteIntake:
                 if isinstance(self.gate, Sample) and replica == self.gate.trusted:
                     # Nobody can be trusted for what he does not have.
                     self.gate.pass_over()
+                elif isinstance(self.gate, VoteLatest):
+                    self.gate.keeps_from(replica, source.bucket)
             elif isinstance(item, Stable | Again):
                 if isinstance(item, Stable) and (source.is_full or not self._has_room(replica)):
                     if not self._redos:
@@ -262,7 +310,13 @@ class VoteIntake:
 
     @property
     def _counters(self) -> dict[str, int]:
-        return {name: source.bucket for name, source in self._sources.items()}
+        """How far each has been read. One that says it keeps only what nobody asks for is not ahead
+        of anybody."""
+        here = self.position // self.size
+        return {
+            name: here if source.bucket > self.gate.wants(name).stop else source.bucket
+            for name, source in self._sources.items()
+        }
 
     def _rests(self, name: str, now: int) -> bool:
         is_tired = now < self._sources[name].rests_until
@@ -354,6 +408,9 @@ class VoteIntake:
                     self.findings.tainted.append(command)
                 case Giveup():
                     self.findings.gave_up = command
+                case Split():
+                    self.findings.splits += 1
+                    self.findings.split = command
                 case Redo():
                     sends += self._redo(command)
         return news, sends
@@ -370,7 +427,9 @@ class VoteIntake:
         if not self.findings.readmit(replica):
             return [], []
         assert isinstance(self.gate, Vote | VoteLatest | Sample)
-        return self._carry_out(self.gate.readmit(replica))
+        news, sends = self._carry_out(self.gate.readmit(replica))
+        self._start_anew(replica)
+        return news, [*sends, *self._unsubscribe(replica)]
 
     def _forget(self, is_over: Callable[[int], bool]) -> None:
         for copy in [copy for copy in self._rows if is_over(copy[0])]:
@@ -392,6 +451,7 @@ class VoteIntake:
 
     def resume(self) -> None:
         self.is_paused = False
+        self._was_away = True
 
     def gap(self, states: Mapping[str, State], *, hasty: bool = False) -> int | None:
         starts = [
@@ -414,5 +474,6 @@ class VoteIntake:
         self._words.clear()
         self._redos.clear()
         self._trusted = None
+        self._was_away = True
         # The feeds go on: what of them is before the boundary is left.
         return []

@@ -14,6 +14,7 @@ from holdfast.protocol.gates.gate import (
     Command,
     Copy,
     Release,
+    Split,
     Taint,
     check_ahead,
     check_replicas,
@@ -121,12 +122,14 @@ class Sample:
         ballot = self._ballots.setdefault(
             copy.bucket, Ballot(len(self.replicas), self._quorum, self._quarantine)
         )
-        settled = ballot.agreed is not None
+        settled, was_hung = ballot.agreed is not None, ballot.is_hung
         accused = ballot.take(copy)
         self._note_liars({each.replica for each in accused})
         commands: list[Command] = list(accused)
         if ballot.agreed is not None and not settled:
             commands += self._settle(copy.bucket, ballot)
+        elif ballot.is_hung and not was_hung:
+            commands.append(Split(copy.bucket, tuple(ballot.votes.items())))
         self._trust_the_best(ballot.holders)
         return commands
 
