@@ -42,11 +42,11 @@ from holdfast.protocol.messages import (
     Subscribe,
     Unsubscribe,
 )
-from holdfast.protocol.pace import Pace
+from holdfast.protocol.pace import Pace, Rest
 from holdfast.protocol.states import State
 from holdfast.tuples import Segment, digest
 
-__all__ = ["VoteIntake"]
+__all__ = ["ROOM", "VoteIntake"]
 
 MANY: Final = 512
 """With more copies than this, those that nobody will ask for are looked for."""
@@ -59,7 +59,7 @@ LONG: Final = 64
 LARGEST: Final = 2**62
 """Nobody has subscribed so often: who says we have is not believed."""
 ROOM: Final = 32
-"""With more copies than this waiting, the fastest replica rests."""
+"""With more copies than this waiting, the fastest replica rests, unless told otherwise."""
 
 
 @dataclass(slots=True)
@@ -97,13 +97,16 @@ class VoteIntake:
         enough: int = 1,
         quorum: int = 1,
         barrier: int = 0,
+        room: int = ROOM,
+        rest: Rest = Rest.DISTANCE,
         findings: Findings | None = None,
     ) -> None:
         """`size`: of the stream's buckets. `grace`: a heartbeat sent so much later than a
         subscription does not overtake it. `enough`: so many replicas have to keep a bucket for the
         gate to release it. `quorum`: so many have to say that nothing is in a long stretch of
         buckets for it to be skipped, and have to be there at the start if not all are within
-        `barrier`. `findings`: what is known of the replicas."""
+        `barrier`. `room`: with more copies than this waiting, the fastest replica rests, and
+        `rest` says for how long. `findings`: what is known of the replicas."""
         self.stream = stream
         self.size = size
         self.grace = grace
@@ -116,7 +119,7 @@ class VoteIntake:
         self.findings = findings or Findings()
         self._make = make
         self.gate = self._make_gate(0)
-        self._pace = Pace(enough, ROOM)
+        self._pace = Pace(enough, room, rest)
         self._sources = {name: _Source() for name in replicas}
         self._rows: dict[tuple[int, bytes], Segment] = {}
         self._words: Counter[tuple[int, str]] = Counter()
@@ -283,6 +286,7 @@ class VoteIntake:
             return [], []
         news: list[Item] = []
         sends: list[Send] = []
+        came = 0
         for item in self._by_bucket(source, subscription.take(feed)):
             if isinstance(item, Gap):
                 source.bucket = max(source.bucket, -(-item.start // self.size))
@@ -299,10 +303,13 @@ class VoteIntake:
                     # What is calculated again comes with a subscription.
                     source.is_full = True
                     continue
-                released, asked = self._take_copy(replica, item, now)
+                before = source.bucket
+                released, asked = self._take_copy(replica, item)
+                came += source.bucket - before
                 news += released
                 sends += asked
         news += self._skip_silence()
+        self._pace.note(replica, came, now)
         sends += self._slow_down(replica, now)
         if news or sends or isinstance(self.gate, Sample):
             sends += self._fill_room(dict.fromkeys(self._sources, State.STABLE), now)
@@ -367,9 +374,7 @@ class VoteIntake:
             source.bucket = max(source.bucket, until)
         return [Stable(Segment(start, self.position, ()))]
 
-    def _take_copy(
-        self, replica: str, item: Stable | Again, now: int
-    ) -> tuple[list[Item], list[Send]]:
+    def _take_copy(self, replica: str, item: Stable | Again) -> tuple[list[Item], list[Send]]:
         segment = item.segment
         number = segment.start // self.size
         attempt = item.attempt if isinstance(item, Again) else 0
@@ -379,7 +384,6 @@ class VoteIntake:
             if number != self._sources[replica].bucket:
                 return [], []
             self._sources[replica].bucket += 1
-            self._pace.note(replica, now)
         said = digest(segment.rows)
         if number in self.gate.wants(replica) and (number, said) not in self._rows:
             if self._words[number, replica] >= WORDS:
