@@ -63,7 +63,7 @@ class Pace:
             return 0
         slow = self._slow(counters)
         ahead = counters[replica] - counters[slow]
-        if self.policy is Rest.RATE:
+        if self.policy == Rest.RATE:
             ahead = min(ahead, self._arrivals[replica][-1][1])
         return int(ahead * self.gap(slow))
 

@@ -20,6 +20,7 @@ from holdfast.protocol.gates import (
     Redo,
     Release,
     Sample,
+    Split,
     Taint,
     Vote,
     VoteLatest,
@@ -408,3 +409,49 @@ def readmitted_liar() -> Sample:
     assert gate.trusted == "w"
     gate.take(Copy("w", 1, b"lie"))
     return gate
+
+
+def test_a_vote_on_the_latest_goes_on_where_those_have_it_whose_votes_are_needed() -> None:
+    gate = VoteLatest(FOUR, ahead=8)
+    for bucket in range(8):
+        for name in ("a", "b"):
+            gate.take(Copy(name, bucket, right(bucket)))
+        gate.take(Copy("d", bucket, b"lie"))
+    gate.keeps_from("c", 1000)
+    assert gate.wants("a").start == 8, "what c could settle it will not vote on"
+    gate.keeps_from("d", HUGE)
+    assert gate.wants("a").start == 1000, "only a and b have what is before"
+    for name in ("a", "b"):
+        gate.take(Copy(name, 1000, right(1000)))
+    assert released(gate.take(Copy("c", 1000, right(1000)))) == [
+        Release(1000, right(1000), ("a", "b", "c"))
+    ]
+
+
+def test_one_that_has_nothing_of_what_is_wanted_holds_nobody_up_and_skips_nothing() -> None:
+    gate = VoteLatest(FOUR, ahead=8)
+    gate.keeps_from("d", HUGE)
+    commands: list[Command] = []
+    for name in ("a", "b", "c"):
+        for bucket in range(8):
+            commands += gate.take(Copy(name, bucket, right(bucket)))
+    assert [each.bucket for each in released(commands)] == list(range(8))
+
+
+@pytest.mark.parametrize("make", [VoteLatest, Sample])
+def test_a_split_is_told_once_where_it_is_not_calculated_again(make: type[VoteLatest]) -> None:
+    gate = make(FOUR)
+    commands: list[Command] = []
+    for replica, said in (("a", b"x"), ("b", b"x"), ("c", b"y"), ("d", b"y"), ("d", b"y")):
+        commands += gate.take(Copy(replica, 0, said))
+    assert [each for each in commands if not isinstance(each, Release)] == [
+        Split(0, (("a", b"x"), ("b", b"x"), ("c", b"y"), ("d", b"y")))
+    ]
+
+
+def test_a_gate_of_the_latest_does_not_go_back_when_it_is_told_to_skip() -> None:
+    gates: list[VoteLatest | Latest] = [VoteLatest(FOUR), Latest(FOUR)]
+    for gate in gates:
+        gate.skip(100)
+        gate.skip(50)
+        assert gate.wants("a").start == 100
