@@ -133,7 +133,8 @@ def test_the_latest_is_released_however_far_behind_one_is_that_has_to_agree(lag:
 def test_who_has_forged_a_gap_is_read_again_when_it_keeps_what_comes_next(policy: str) -> None:
     reader = talk(policy)
     reader.look()
-    reader.say("z", [Gap(2**62)])
+    reader.say("z", [Gap(2**63 - 1)])
+    assert reader.intake.place_of("z") < 2**63, "else it does not answer when it is mended"
     for name in ("w", "x", "z"):
         reader.beat(name, 1)
     publish_in_turn(reader, 200, ("w", "x", "z"))

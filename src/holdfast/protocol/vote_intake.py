@@ -57,7 +57,8 @@ WORDS: Final = 4
 LONG: Final = 64
 """Who is so many buckets behind and may skip some begins with the newest."""
 LARGEST: Final = 2**62
-"""Nobody has subscribed so often: who says we have is not believed."""
+"""Nobody has subscribed so often, and no stream is so long. Who says so is not told it again: when
+he is well he will not understand it."""
 ROOM: Final = 32
 """With more copies than this waiting, the fastest replica rests, unless told otherwise."""
 
@@ -289,7 +290,8 @@ class VoteIntake:
         came = 0
         for item in self._by_bucket(source, subscription.take(feed)):
             if isinstance(item, Gap):
-                source.bucket = max(source.bucket, -(-item.start // self.size))
+                kept = min(item.start, LARGEST)
+                source.bucket = max(source.bucket, -(-kept // self.size))
                 if isinstance(self.gate, Sample) and replica == self.gate.trusted:
                     # Nobody can be trusted for what he does not have.
                     self.gate.pass_over()
