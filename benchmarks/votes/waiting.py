@@ -77,7 +77,7 @@ def wait(policy: str, case: Case, buckets: int, seed: int = 1) -> Waited:
         if case.crashes and isinstance(gate, Sample) and not told:
             crashed = buckets / 2 * PERIOD + NOTICED
             if moment >= crashed:
-                gate.fail(REPLICAS[0])
+                gate.fail(REPLICAS[:1])
                 told = True
         for command in gate.take(copy):
             if isinstance(command, Release):

@@ -10,7 +10,7 @@ import pytest
 from holdfast.errors import StoreCorruptError
 from holdfast.parties.verdicts import LAST, Verdicts
 from holdfast.protocol.comparison import Comparison
-from holdfast.protocol.gates import Accuse, Copy, Giveup, Taint
+from holdfast.protocol.gates import Accuse, Copy, Giveup, Split, Taint
 from holdfast.protocol.states import State
 
 NAMES = ("clean/1", "clean/2", "clean/3", "clean/4")
@@ -63,6 +63,22 @@ def test_what_may_be_wrong_is_told(caplog: pytest.LogCaptureFixture) -> None:
         found.look()
     assert caplog.text.count("buckets 3 to 9 of clean have been released and may be wrong") == 1
     assert found.status["tainted"] == 7
+
+
+def test_who_disagrees_is_told_once_where_a_stream_goes_on(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    found = verdicts()
+    [intake] = found.intakes(size=SIZE, grace=GRACE).values()
+    with caplog.at_level(logging.ERROR):
+        for bucket in (7, 8):
+            said = tuple(zip(NAMES, (b"x", b"x", b"y", b"y"), strict=True))
+            intake.findings.split = Split(bucket, said)
+            found.look()
+    assert "no agreement on bucket 7 of clean: clean/1, clean/2 against clean/3, clean/4" in (
+        caplog.text
+    )
+    assert caplog.text.count("no agreement") == 1
 
 
 def test_who_is_waited_for_is_told(caplog: pytest.LogCaptureFixture) -> None:

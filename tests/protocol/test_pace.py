@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.protocol.pace import Pace
+from holdfast.protocol.pace import Pace, Rest
 
 
 def pace(gaps: dict[str, int], *, enough: int = 3, threshold: int = 10) -> Pace:
     found = Pace(enough, threshold)
     for name, gap in gaps.items():
         for at in range(5):
-            found.note(name, at * gap)
+            found.note(name, 1, at * gap)
     return found
 
 
@@ -48,10 +48,35 @@ def test_where_one_is_enough_nobody_waits_for_others() -> None:
 def test_the_mean_is_of_the_newest() -> None:
     found = Pace(1, 0)
     for at in range(100):
-        found.note("w", at * 1000)
+        found.note("w", 1, at * 1000)
     for at in range(40):
-        found.note("w", 100_000 + at * 10)
+        found.note("w", 1, 100_000 + at * 10)
     assert found.gap("w") == 10
+
+
+@pytest.mark.parametrize("together", [1, 5, 32, 200])
+def test_buckets_that_come_together_have_come_one_after_another(together: int) -> None:
+    found = Pace(1, 0)
+    for at in range(0, 2000, together):
+        found.note("w", together, at * 7)
+    assert found.gap("w") == 7
+    assert len(found._arrivals["w"]) <= 40
+    found.note("w", 0, 10**9)
+    assert found.gap("w") == 7
+
+
+def test_what_came_in_one_piece_says_nothing_about_the_time_between() -> None:
+    found = Pace(1, 0)
+    found.note("w", 32, 500)
+    assert found.gap("w") == 0
+
+
+@pytest.mark.parametrize(("came", "rest"), [(1, 110), (4, 4 * 110), (100, 40 * 110)])
+def test_to_be_equally_fast_it_rests_for_each_bucket_that_came(came: int, rest: int) -> None:
+    found = pace(GAPS)
+    found.policy = Rest.RATE
+    found.note("w", came, 50)
+    assert found.rest("w", {"w": 50, "x": 12, "y": 10, "z": 9}, 11) == rest
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.protocol.gates.gate import Copy
 from holdfast.protocol.gates.order import Order, Stretch
 from holdfast.protocol.gates.sample import Sample
 from holdfast.protocol.gates.vote import Vote
@@ -145,7 +146,13 @@ def splits_are_not_repeated(patch: Patch) -> None:
 
 
 def highest_claim_believed(patch: Patch) -> None:
-    patch.setattr(VoteLatest, "_believed", property(lambda self: max(self._newest.values())))
+    patched = VoteLatest.take
+
+    def take(self: VoteLatest, copy: Copy) -> list[Any]:
+        self.skip(copy.bucket - self.ahead)
+        return patched(self, copy)
+
+    patch.setattr(VoteLatest, "take", take)
 
 
 def samples_not_compared(patch: Patch) -> None:

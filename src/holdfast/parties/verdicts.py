@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import logging
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -110,8 +110,16 @@ class Verdicts:
                 self.me,
                 stream,
                 findings.gave_up.bucket,
-                _who_said_what(findings),
+                _who_said_what(findings.gave_up.said),
                 self.me,
+            )
+        if findings.split is not None and self._is_new(f"{stream} split", 1):
+            logger.error(
+                "%s: no agreement on bucket %d of %s: %s; it goes on without, see to the replicas",
+                self.me,
+                findings.split.bucket,
+                stream,
+                _who_said_what(findings.split.said),
             )
 
     def _tell_missing(self, stream: str) -> None:
@@ -174,7 +182,7 @@ class Verdicts:
                 taint.last - taint.first + 1 for each in found for taint in each.tainted
             ),
             "gave_up": {
-                stream: _who_said_what(each)
+                stream: _who_said_what(each.gave_up.said)
                 for stream, each in self._findings.items()
                 if each.gave_up is not None
             },
@@ -200,10 +208,9 @@ class Verdicts:
         }
 
 
-def _who_said_what(findings: Findings) -> str:
+def _who_said_what(said: Iterable[tuple[str, bytes]]) -> str:
     """Those who agreed stand together."""
-    assert findings.gave_up is not None
     groups: dict[bytes, list[str]] = {}
-    for name, digest in findings.gave_up.said:
+    for name, digest in said:
         groups.setdefault(digest, []).append(name)
     return " against ".join(", ".join(sorted(names)) for names in groups.values())

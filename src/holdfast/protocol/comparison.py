@@ -14,7 +14,8 @@ from typing import Final
 from holdfast.errors import InvalidArgumentError
 from holdfast.protocol.findings import Findings
 from holdfast.protocol.gates import First, Gate, Latest, Sample, Vote, VoteLatest
-from holdfast.protocol.vote_intake import VoteIntake
+from holdfast.protocol.pace import Rest
+from holdfast.protocol.vote_intake import ROOM, VoteIntake
 
 __all__ = ["COMPARING", "VOTING", "Comparison"]
 
@@ -36,6 +37,10 @@ class Comparison:
     """So long all replicas are waited for at the start."""
     proofs: int = 3
     """After so many accusations the votes of a replica count no more."""
+    room: int = ROOM
+    """With more copies than this waiting for a decision, the fastest replica rests."""
+    rest: Rest = Rest.DISTANCE
+    """For how long."""
 
     def __post_init__(self) -> None:
         if self.policy not in COMPARING:
@@ -43,6 +48,8 @@ class Comparison:
                 f"policy: {self.policy!r} does not compare replicas; give one of "
                 f"{', '.join(COMPARING)}"
             )
+        if self.room < 0:
+            raise InvalidArgumentError(f"room: is {self.room}; give 0 or more copies")
 
     def findings(self) -> Findings:
         return Findings(self.faults, self.proofs)
@@ -69,6 +76,8 @@ class Comparison:
             enough=agreed if self.policy in ("vote", "vote-latest") else 1,
             quorum=agreed,
             barrier=self.barrier,
+            room=self.room,
+            rest=self.rest,
             findings=findings or self.findings(),
         )
         intake.jump(position)

@@ -9,7 +9,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Final
 
-from holdfast.protocol.gates.gate import Accuse, Giveup, Taint
+from holdfast.protocol.gates.gate import Accuse, Giveup, Split, Taint
 
 __all__ = ["Findings"]
 
@@ -32,6 +32,10 @@ class Findings:
     tainted: list[Taint] = field(default_factory=list)
     gave_up: Giveup | None = None
     redone: int = 0
+    splits: int = 0
+    """On so many buckets nobody could agree, and the gate went on without."""
+    split: Split | None = None
+    """The last of them."""
 
     def accuse(self, accusation: Accuse) -> bool:
         """Note what a replica did; of one that goes on and on not all. Whether that puts it into

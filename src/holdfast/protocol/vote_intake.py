@@ -14,7 +14,18 @@ from typing import Final
 from holdfast.protocol.barrier import Barrier
 from holdfast.protocol.findings import Findings
 from holdfast.protocol.gates.ballot import Ballot
-from holdfast.protocol.gates.gate import Accuse, Command, Copy, Gate, Giveup, Redo, Release, Taint
+from holdfast.protocol.gates.gate import (
+    Accuse,
+    Command,
+    Copy,
+    Gate,
+    Giveup,
+    Redo,
+    Release,
+    Split,
+    Taint,
+)
+from holdfast.protocol.gates.latest import Latest
 from holdfast.protocol.gates.sample import Sample
 from holdfast.protocol.gates.vote import Vote
 from holdfast.protocol.gates.vote_latest import VoteLatest
@@ -31,11 +42,11 @@ from holdfast.protocol.messages import (
     Subscribe,
     Unsubscribe,
 )
-from holdfast.protocol.pace import Pace
+from holdfast.protocol.pace import Pace, Rest
 from holdfast.protocol.states import State
 from holdfast.tuples import Segment, digest
 
-__all__ = ["VoteIntake"]
+__all__ = ["ROOM", "VoteIntake"]
 
 MANY: Final = 512
 """With more copies than this, those that nobody will ask for are looked for."""
@@ -43,8 +54,13 @@ AT_ONCE: Final = 8
 """So many buckets are asked for again with each heartbeat, if the answer was lost."""
 WORDS: Final = 4
 """So many copies of a bucket are taken from one replica; who tells more stories is not heard."""
+LONG: Final = 64
+"""Who is so many buckets behind and may skip some begins with the newest."""
+LARGEST: Final = 2**62
+"""Nobody has subscribed so often, and no stream is so long. Who says so is not told it again: when
+he is well he will not understand it."""
 ROOM: Final = 32
-"""With more copies than this waiting, the fastest replica rests."""
+"""With more copies than this waiting, the fastest replica rests, unless told otherwise."""
 
 
 @dataclass(slots=True)
@@ -56,6 +72,9 @@ class _Source:
     start: int = 0
     """What was before this it keeps no longer."""
     subscription: Subscription | None = None
+    latest: int = -1
+    """The number of the last subscription, as far as is known. Each has its own, for it can be
+    forged."""
     is_full: bool = False
     """Whether more was sent than there was room for; it is to be read again."""
     silence: range = range(0)
@@ -79,13 +98,16 @@ class VoteIntake:
         enough: int = 1,
         quorum: int = 1,
         barrier: int = 0,
+        room: int = ROOM,
+        rest: Rest = Rest.DISTANCE,
         findings: Findings | None = None,
     ) -> None:
         """`size`: of the stream's buckets. `grace`: a heartbeat sent so much later than a
         subscription does not overtake it. `enough`: so many replicas have to keep a bucket for the
         gate to release it. `quorum`: so many have to say that nothing is in a long stretch of
         buckets for it to be skipped, and have to be there at the start if not all are within
-        `barrier`. `findings`: what is known of the replicas."""
+        `barrier`. `room`: with more copies than this waiting, the fastest replica rests, and
+        `rest` says for how long. `findings`: what is known of the replicas."""
         self.stream = stream
         self.size = size
         self.grace = grace
@@ -98,13 +120,16 @@ class VoteIntake:
         self.findings = findings or Findings()
         self._make = make
         self.gate = self._make_gate(0)
-        self._pace = Pace(enough, ROOM)
+        self._pace = Pace(enough, room, rest)
         self._sources = {name: _Source() for name in replicas}
         self._rows: dict[tuple[int, bytes], Segment] = {}
         self._words: Counter[tuple[int, str]] = Counter()
         """How many of the copies of a bucket came from each replica."""
-        self._latest = -1
         self._trusted: str | None = None
+        self._stands: tuple[tuple[int, str], int] = (-1, ""), 0
+        """Of a gate that samples: its next bucket and the replica to give it, and since when."""
+        self._was_away = True
+        """Whether the replicas may have gone on without us."""
         self._redos: dict[int, Recalculate] = {}
         """What was to be calculated again and is not settled."""
 
@@ -149,9 +174,27 @@ class VoteIntake:
     def read_on(self, states: Mapping[str, State], ends: Mapping[str, int], now: int) -> list[Send]:
         if not self.barrier.look(states, now):
             return []
-        for name, state in states.items():
-            if state is State.FAILURE and isinstance(self.gate, Sample):
-                self.gate.fail(name)
+        self._leave_who_gives_nothing(states, now)
+        return [*self._catch_up(states, ends), *self._fill_room(states, now)]
+
+    def _catch_up(self, states: Mapping[str, State], ends: Mapping[str, int]) -> list[Send]:
+        """Where older buckets may be skipped: begin with the newest one that as many say they have
+        as have to agree, if we were away for long. Not otherwise: those that lie can say that they
+        have it, and who is waited for then would be left behind again and again."""
+        there = [ends[name] for name in ends if states[name] is not State.FAILURE]
+        self._was_away |= len(there) < self.quorum
+        if not self._was_away or len(there) < self.quorum:
+            return []
+        self._was_away = False
+        newest = sorted(there, reverse=True)[self.quorum - 1] // self.size - 1
+        if not isinstance(self.gate, VoteLatest | Latest) or newest <= self.gate.next + LONG:
+            return []
+        self.gate.skip(newest)
+        self._forget(lambda bucket: bucket < newest)
+        behind = [name for name, source in self._sources.items() if source.bucket < newest]
+        return [send for name in behind for send in self._unsubscribe(name)]
+
+    def _fill_room(self, states: Mapping[str, State], now: int) -> list[Send]:
         sends = self._follow_trust()
         if self.is_paused:
             return sends
@@ -163,6 +206,21 @@ class VoteIntake:
             and not self._rests(name, now)
             and self._has_room(name)
         ]
+
+    def _leave_who_gives_nothing(self, states: Mapping[str, State], now: int) -> None:
+        """Trust another replica if the trusted one is gone, or keeps back what as many others have
+        as have to agree. Of these rather one that does not claim to be far ahead: it may forge."""
+        if not isinstance(self.gate, Sample):
+            return
+        self.gate.fail([name for name, state in states.items() if state is State.FAILURE])
+        at, since = self._stands
+        if at != (self.gate.next, self.gate.trusted) or self.is_paused:
+            self._stands = (self.gate.next, self.gate.trusted), now
+        elif now >= since + self.grace:
+            counters = self._counters
+            others = [name for name in counters if counters[name] > at[0] and name != at[1]]
+            if len(others) >= self.quorum:
+                self.gate.pass_over(sorted(others, key=counters.__getitem__))
 
     def _follow_trust(self) -> list[Send]:
         """Another replica is trusted now: read it anew from where nothing has been released."""
@@ -179,11 +237,11 @@ class VoteIntake:
     def _subscribe(self, name: str, now: int) -> Send:
         source = self._sources[name]
         source.bucket = max(source.bucket, self.gate.wants(name).start)
-        self._latest = max(self._latest + 1, now)
+        source.latest = max(source.latest + 1, now)
         source.is_full = False
-        source.subscription = Subscription(self._latest, now, self.grace)
+        source.subscription = Subscription(source.latest, now, self.grace)
         place = source.bucket * self.size
-        return Send(name, Subscribe(self.stream, self._latest, place, place, previews=False))
+        return Send(name, Subscribe(self.stream, source.latest, place, place, previews=False))
 
     def _unsubscribe(self, name: str) -> list[Send]:
         left, self._sources[name].subscription = self._sources[name].subscription, None
@@ -194,15 +252,30 @@ class VoteIntake:
         if source is None:
             return []
         source.start = progress.start
-        self._latest = max(self._latest, progress.subscription)
+        if progress.subscription < LARGEST:
+            source.latest = max(source.latest, progress.subscription)
         lacking = [ask for ask in self._redos.values() if self._lacks(replica, ask)]
         sends = [Send(replica, ask) for ask in lacking[:AT_ONCE]]
         subscription = source.subscription
+        if self._has_come_back(replica) and not self.is_paused:
+            self._start_anew(replica)
+            return [*sends, self._subscribe(replica, now)]
         if subscription is None:
             return [self._subscribe(replica, now), *sends] if sends and not self.is_paused else []
         if not subscription.is_lost(progress, beat):
             return sends
         return [*sends, self._subscribe(replica, now)]
+
+    def _has_come_back(self, replica: str) -> bool:
+        """Whether it has what it was told to have lost, or had forged."""
+        source, wanted = self._sources[replica], self.gate.wants(replica)
+        return source.bucket > wanted.stop > source.start // self.size and len(wanted) > 0
+
+    def _start_anew(self, replica: str) -> None:
+        """Read it from the first bucket that the gate wants of it."""
+        self._sources[replica].bucket = self.gate.wants(replica).start
+        if isinstance(self.gate, VoteLatest):
+            self.gate.keeps_from(replica, self._sources[replica].bucket)
 
     def _lacks(self, replica: str, asked: Recalculate) -> bool:
         return asked.start // self.size in self.gate.wants(replica)
@@ -214,12 +287,16 @@ class VoteIntake:
             return [], []
         news: list[Item] = []
         sends: list[Send] = []
+        came = 0
         for item in self._by_bucket(source, subscription.take(feed)):
             if isinstance(item, Gap):
-                source.bucket = max(source.bucket, -(-item.start // self.size))
-                if isinstance(self.gate, Sample):
+                kept = min(item.start, LARGEST)
+                source.bucket = max(source.bucket, -(-kept // self.size))
+                if isinstance(self.gate, Sample) and replica == self.gate.trusted:
                     # Nobody can be trusted for what he does not have.
-                    self.gate.fail(replica)
+                    self.gate.pass_over()
+                elif isinstance(self.gate, VoteLatest):
+                    self.gate.keeps_from(replica, source.bucket)
             elif isinstance(item, Stable | Again):
                 if isinstance(item, Stable) and (source.is_full or not self._has_room(replica)):
                     if not self._redos:
@@ -228,18 +305,27 @@ class VoteIntake:
                     # What is calculated again comes with a subscription.
                     source.is_full = True
                     continue
-                released, asked = self._take_copy(replica, item, now)
+                before = source.bucket
+                released, asked = self._take_copy(replica, item)
+                came += source.bucket - before
                 news += released
                 sends += asked
         news += self._skip_silence()
+        self._pace.note(replica, came, now)
         sends += self._slow_down(replica, now)
         if news or sends or isinstance(self.gate, Sample):
-            sends += self.read_on(dict.fromkeys(self._sources, State.STABLE), {}, now)
+            sends += self._fill_room(dict.fromkeys(self._sources, State.STABLE), now)
         return news, sends
 
     @property
     def _counters(self) -> dict[str, int]:
-        return {name: source.bucket for name, source in self._sources.items()}
+        """How far each has been read. One that says it keeps only what nobody asks for is not ahead
+        of anybody."""
+        here = self.position // self.size
+        return {
+            name: here if source.bucket > self.gate.wants(name).stop else source.bucket
+            for name, source in self._sources.items()
+        }
 
     def _rests(self, name: str, now: int) -> bool:
         is_tired = now < self._sources[name].rests_until
@@ -263,7 +349,8 @@ class VoteIntake:
                 continue
             segment = item.segment.after(min(source.bucket * self.size, item.segment.end))
             limit = min(segment.end, segment.start + MANY * self.size)
-            if limit < segment.end and not segment.rows:
+            is_next = segment.start == source.bucket * self.size
+            if is_next and limit < segment.end and not segment.rows:
                 source.silence = range(source.bucket, segment.end // self.size)
             for start in range(segment.start, limit, self.size):
                 end = min(start + self.size, segment.end)
@@ -289,9 +376,7 @@ class VoteIntake:
             source.bucket = max(source.bucket, until)
         return [Stable(Segment(start, self.position, ()))]
 
-    def _take_copy(
-        self, replica: str, item: Stable | Again, now: int
-    ) -> tuple[list[Item], list[Send]]:
+    def _take_copy(self, replica: str, item: Stable | Again) -> tuple[list[Item], list[Send]]:
         segment = item.segment
         number = segment.start // self.size
         attempt = item.attempt if isinstance(item, Again) else 0
@@ -301,7 +386,6 @@ class VoteIntake:
             if number != self._sources[replica].bucket:
                 return [], []
             self._sources[replica].bucket += 1
-            self._pace.note(replica, now)
         said = digest(segment.rows)
         if number in self.gate.wants(replica) and (number, said) not in self._rows:
             if self._words[number, replica] >= WORDS:
@@ -330,6 +414,9 @@ class VoteIntake:
                     self.findings.tainted.append(command)
                 case Giveup():
                     self.findings.gave_up = command
+                case Split():
+                    self.findings.splits += 1
+                    self.findings.split = command
                 case Redo():
                     sends += self._redo(command)
         return news, sends
@@ -346,7 +433,9 @@ class VoteIntake:
         if not self.findings.readmit(replica):
             return [], []
         assert isinstance(self.gate, Vote | VoteLatest | Sample)
-        return self._carry_out(self.gate.readmit(replica))
+        news, sends = self._carry_out(self.gate.readmit(replica))
+        self._start_anew(replica)
+        return news, [*sends, *self._unsubscribe(replica)]
 
     def _forget(self, is_over: Callable[[int], bool]) -> None:
         for copy in [copy for copy in self._rows if is_over(copy[0])]:
@@ -368,6 +457,7 @@ class VoteIntake:
 
     def resume(self) -> None:
         self.is_paused = False
+        self._was_away = True
 
     def gap(self, states: Mapping[str, State], *, hasty: bool = False) -> int | None:
         starts = [
@@ -390,5 +480,6 @@ class VoteIntake:
         self._words.clear()
         self._redos.clear()
         self._trusted = None
+        self._was_away = True
         # The feeds go on: what of them is before the boundary is left.
         return []

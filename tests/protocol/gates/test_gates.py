@@ -20,6 +20,7 @@ from holdfast.protocol.gates import (
     Redo,
     Release,
     Sample,
+    Split,
     Taint,
     Vote,
     VoteLatest,
@@ -229,7 +230,7 @@ def test_another_replica_is_trusted_when_the_trusted_one_is_gone() -> None:
     gate = Sample(FOUR, every=10)
     assert [each.bucket for each in released(gate.take(Copy("a", 0, right(0))))] == [0]
     gate.take(Copy("a", 2, right(2)))
-    gate.fail("a")
+    gate.fail(["a"])
     assert gate.trusted == "b"
     assert gate.take(Copy("a", 1, right(1))) == []
     assert released(gate.take(Copy("b", 1, right(1)))) == [Release(1, right(1), ("b",))]
@@ -322,7 +323,7 @@ def test_sampling_does_not_trust_one_in_quarantine() -> None:
     gate.quarantine("w")
     assert gate.trusted != "w"
     gate.readmit("w")
-    gate.fail(gate.trusted)
+    gate.fail(["x", "y", "z"])
     assert gate.trusted == "w"
 
 
@@ -350,3 +351,107 @@ def test_sampling_goes_on_when_everybody_has_been_found_lying_once() -> None:
         read_on(bucket + 1)
     assert not [each for each in released(commands) if each.digest == b"lie"]
     assert gate.trusted != "d"
+
+
+def test_the_one_that_is_trusted_next_is_not_one_that_is_gone_too() -> None:
+    gate = Sample("abcdefg", 2)
+    for _ in range(3):
+        gate.fail(["a", "b"])
+        assert gate.trusted == "c"
+
+
+def test_who_does_not_give_what_comes_next_is_passed_over_until_all_have_had_their_turn() -> None:
+    gate = Sample(FOUR)
+    seen = []
+    for _ in range(8):
+        seen.append(gate.trusted)
+        gate.pass_over()
+    assert sorted(seen[:4]) == sorted(seen[4:]) == FOUR
+
+
+def test_those_found_lying_long_ago_are_trusted_rather_than_one_that_is_gone() -> None:
+    gate = Sample(FOUR, every=1)
+    for bucket, liar in enumerate(FOUR[:3]):
+        for name in sorted(FOUR, key=lambda each: each == liar):
+            gate.take(Copy(name, bucket, b"lie" if name == liar else right(bucket)))
+    assert gate.trusted == "d"
+    gate.fail(["d"])
+    assert gate.trusted != "d"
+
+
+def test_a_lie_is_not_true_because_the_liar_was_readmitted() -> None:
+    gate = readmitted_liar()
+    commands = gate.take(Copy("w", 0, right(0)))
+    assert [each.bucket for each in released(commands)] == [0]
+    assert gate.trusted != "w"
+    assert released(gate.take(Copy(gate.trusted, 1, right(1))))
+
+
+def test_a_lie_is_not_true_because_nobody_but_the_liar_is_there() -> None:
+    gate = readmitted_liar()
+    gate.fail(["x", "y", "z"])
+    commands = [*gate.take(Copy("w", 0, right(0))), *gate.take(Copy("w", 1, b"lie"))]
+    assert [each.bucket for each in released(commands)] == [0]
+    gate.fail(["y", "z"])
+    assert released(gate.take(Copy("x", 1, right(1)))) == [Release(1, right(1), ("x",))]
+
+
+def readmitted_liar() -> Sample:
+    """A gate that trusts w again, who has lied about bucket 1 and repeats it."""
+    gate = Sample(("w", "x", "y", "z"), every=1)
+    for name in ("x", "y", "z"):
+        gate.take(Copy(name, 1, right(1)))
+    gate.take(Copy("w", 1, b"lie"))
+    gate.quarantine("w")
+    gate.readmit("w")
+    gate.fail(["x", "y", "z"])
+    gate.fail([])
+    assert gate.trusted == "w"
+    gate.take(Copy("w", 1, b"lie"))
+    return gate
+
+
+def test_a_vote_on_the_latest_goes_on_where_those_have_it_whose_votes_are_needed() -> None:
+    gate = VoteLatest(FOUR, ahead=8)
+    for bucket in range(8):
+        for name in ("a", "b"):
+            gate.take(Copy(name, bucket, right(bucket)))
+        gate.take(Copy("d", bucket, b"lie"))
+    gate.keeps_from("c", 1000)
+    assert gate.wants("a").start == 8, "what c could settle it will not vote on"
+    gate.keeps_from("d", HUGE)
+    assert gate.wants("a").start == 1000, "only a and b have what is before"
+    for name in ("a", "b"):
+        gate.take(Copy(name, 1000, right(1000)))
+    assert released(gate.take(Copy("c", 1000, right(1000)))) == [
+        Release(1000, right(1000), ("a", "b", "c"))
+    ]
+
+
+def test_one_that_has_nothing_of_what_is_wanted_holds_nobody_up_and_skips_nothing() -> None:
+    gate = VoteLatest(FOUR, ahead=8)
+    gate.keeps_from("d", HUGE)
+    commands: list[Command] = []
+    for name in ("a", "b", "c"):
+        for bucket in range(8):
+            commands += gate.take(Copy(name, bucket, right(bucket)))
+    assert [each.bucket for each in released(commands)] == list(range(8))
+
+
+@pytest.mark.parametrize("make", [VoteLatest, Sample])
+def test_a_split_is_told_once_where_it_is_not_calculated_again(make: type[VoteLatest]) -> None:
+    gate = make(FOUR)
+    commands: list[Command] = []
+    for replica, said in (("a", b"x"), ("b", b"x"), ("c", b"y"), ("d", b"y"), ("d", b"y")):
+        commands += gate.take(Copy(replica, 0, said))
+    assert [each for each in commands if not isinstance(each, Release)] == [
+        Split(0, (("a", b"x"), ("b", b"x"), ("c", b"y"), ("d", b"y")))
+    ]
+
+
+def test_a_gate_of_the_latest_does_not_go_back_when_it_is_told_to_skip() -> None:
+    gates: list[VoteLatest | Latest] = [VoteLatest(FOUR), Latest(FOUR)]
+    for gate in gates:
+        gate.skip(100)
+        gate.skip(50)
+        assert gate.wants("a").start == 100

@@ -7,7 +7,17 @@ what replicas that share their work publish goes through `Order`, seat by seat (
 """
 
 from holdfast.protocol.gates.first import First
-from holdfast.protocol.gates.gate import Accuse, Command, Copy, Gate, Giveup, Redo, Release, Taint
+from holdfast.protocol.gates.gate import (
+    Accuse,
+    Command,
+    Copy,
+    Gate,
+    Giveup,
+    Redo,
+    Release,
+    Split,
+    Taint,
+)
 from holdfast.protocol.gates.latest import Latest
 from holdfast.protocol.gates.merge import Merge
 from holdfast.protocol.gates.sample import Sample
@@ -26,6 +36,7 @@ __all__ = [
     "Redo",
     "Release",
     "Sample",
+    "Split",
     "Taint",
     "Vote",
     "VoteLatest",

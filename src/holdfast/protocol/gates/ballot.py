@@ -87,10 +87,15 @@ class Ballot:
     @property
     def is_hung(self) -> bool:
         """Whether nobody who has not voted yet can bring about an agreement any more."""
+        return self.is_hung_without(frozenset())
+
+    def is_hung_without(self, absent: Set[str]) -> bool:
+        """The same if those that are absent do not vote, unless they have."""
         if self.agreed is not None:
             return False
         counted = self._counted
-        silent = self.size - len(self.quarantine) - counted.total()
+        absent = absent - self.votes.keys() - self.quarantine
+        silent = self.size - len(self.quarantine) - len(absent) - counted.total()
         return max(counted.values(), default=0) + silent < self.quorum
 
     def repeat(self) -> None:

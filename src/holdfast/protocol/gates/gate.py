@@ -21,6 +21,7 @@ __all__ = [
     "Giveup",
     "Redo",
     "Release",
+    "Split",
     "Taint",
     "check_ahead",
     "check_replicas",
@@ -75,6 +76,14 @@ class Giveup:
 
 
 @dataclass(frozen=True, slots=True)
+class Split:
+    """No digest of this bucket can be agreed upon, and the gate goes on without."""
+
+    bucket: int
+    said: tuple[tuple[str, bytes], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Taint:
     """Buckets from `first` to `last` have been released and may be wrong: `replica` lied in one."""
 
@@ -83,7 +92,7 @@ class Taint:
     replica: str
 
 
-Command = Release | Accuse | Redo | Giveup | Taint
+Command = Release | Accuse | Redo | Giveup | Split | Taint
 
 
 class Gate(Protocol):

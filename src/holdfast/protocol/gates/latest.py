@@ -27,5 +27,9 @@ class Latest:
     def take(self, copy: Copy) -> list[Command]:
         if copy.bucket not in self.wants(copy.replica):
             return []
-        self.next = copy.bucket + 1
+        self.skip(copy.bucket + 1)
         return [Release(copy.bucket, copy.digest, (copy.replica,))]
+
+    def skip(self, first: int) -> None:
+        """Release nothing before this bucket any more."""
+        self.next = max(self.next, first)

@@ -6,7 +6,7 @@ and goes on with a replica that told the truth.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from holdfast.errors import InvalidArgumentError
 from holdfast.protocol.gates.ballot import Ballot
@@ -14,6 +14,7 @@ from holdfast.protocol.gates.gate import (
     Command,
     Copy,
     Release,
+    Split,
     Taint,
     check_ahead,
     check_replicas,
@@ -51,6 +52,9 @@ class Sample:
         """Buckets from there on that were agreed upon as released."""
         self._liars: set[str] = set()
         self._quarantine: set[str] = set()
+        self._gone: frozenset[str] = frozenset()
+        self._lacking: set[str] = set()
+        """Those that were trusted and did not give what comes next."""
         self._waiting: dict[int, bytes] = {}
         self._ballots: dict[int, Ballot] = {}
         self._past: dict[int, Ballot] = {}
@@ -84,17 +88,27 @@ class Sample:
             self._waiting.setdefault(copy.bucket, copy.digest)
         return [*commands, *self._release()]
 
-    def fail(self, replica: str) -> list[Command]:
-        """A replica is gone: if it was the trusted one, another takes its place."""
-        if replica == self.trusted:
-            self._trust_another({replica} | self._liars)
-        return []
+    def fail(self, replicas: Collection[str]) -> None:
+        """These are gone, and no others: if the trusted one is, another takes its place."""
+        self._gone = frozenset(replicas)
+        self._forgive()
+        self._trust_the_best()
+
+    def pass_over(self, rather: Sequence[str] = ()) -> None:
+        """The trusted replica does not give what comes next: trust another, of equals one of those
+        that are named."""
+        self._lacking.add(self.trusted)
+        if self._lacking >= set(self.replicas) - self._gone:
+            # All have had their turn, and have it again.
+            self._lacking = {self.trusted}
+        self._trust_the_best(rather)
 
     def quarantine(self, replica: str) -> list[Command]:
         """Its votes count no more, but are still judged, and it is not trusted."""
         self._quarantine.add(replica)
-        self._liars.add(replica)
-        return self.fail(replica)
+        self._note_liars({replica})
+        self._trust_the_best()
+        return []
 
     def readmit(self, replica: str) -> list[Command]:
         """Its votes count again, and it may be trusted."""
@@ -108,21 +122,27 @@ class Sample:
         ballot = self._ballots.setdefault(
             copy.bucket, Ballot(len(self.replicas), self._quorum, self._quarantine)
         )
-        settled = ballot.agreed is not None
+        settled, was_hung = ballot.agreed is not None, ballot.is_hung
         accused = ballot.take(copy)
         self._note_liars({each.replica for each in accused})
         commands: list[Command] = list(accused)
         if ballot.agreed is not None and not settled:
             commands += self._settle(copy.bucket, ballot)
-        if self.trusted in self._liars:
-            self._trust_another(self._liars, ballot.holders)
+        elif ballot.is_hung and not was_hung:
+            commands.append(Split(copy.bucket, tuple(ballot.votes.items())))
+        self._trust_the_best(ballot.holders)
         return commands
 
     def _note_liars(self, found: set[str]) -> None:
         self._liars |= found
-        if found and self._liars.issuperset(self.replicas):
-            # Somebody has to be trusted: whoever was found out long ago, but for good reasons.
-            self._liars = found | self._quarantine
+        self._forgive(found)
+
+    def _forgive(self, found: Collection[str] = ()) -> None:
+        """Somebody has to be trusted, of those that are there, if these are enough: whoever was
+        found out long ago, but for good reasons."""
+        there = set(self.replicas) - self._gone
+        if len(there) >= self._quorum and self._liars >= there:
+            self._liars = {*found, *self._quarantine}
 
     def _settle(self, bucket: int, ballot: Ballot) -> list[Command]:
         """Compare what was agreed upon with what was released, if it was."""
@@ -155,26 +175,40 @@ class Sample:
         for bucket in sorted(self._past)[: -self.ahead]:
             del self._past[bucket]
 
-    def _trust_another(self, not_these: set[str], rather: Sequence[str] = ()) -> None:
-        others = [name for name in (*rather, *self.replicas) if name not in not_these]
-        self.trusted = others[0] if others else self.trusted
-        self._waiting.clear()
+    def _trust_the_best(self, rather: Sequence[str] = ()) -> None:
+        """Of equals whoever is trusted now, then those that are named, then each in turn."""
+        at = self.replicas.index(self.trusted)
+        in_turn = (*self.replicas[at:], *self.replicas[:at])
+        best = min((self.trusted, *rather, *in_turn), key=self._blemishes)
+        if best != self.trusted:
+            self.trusted = best
+            self._waiting.clear()
+
+    def _blemishes(self, replica: str) -> tuple[bool, ...]:
+        """The worst first: rather nothing than lies."""
+        bad = (self._quarantine, self._liars, self._gone, self._lacking)
+        return tuple(replica in each for each in bad)
 
     def _release(self) -> list[Command]:
         commands: list[Command] = []
         while self.next in self._waiting:
             digest = self._waiting.pop(self.next)
+            ballot = self._ballots.get(self.next)
+            if ballot is not None and ballot.agreed not in (None, digest):
+                # Said before it was readmitted, or nobody else is there: it is not true for that.
+                self._waiting.clear()
+                self.pass_over(ballot.holders)
+                break
             commands.append(Release(self.next, digest, (self.trusted,)))
             if self.next % self.every == 0:
                 self._note_released(self.next, digest)
             self.next += 1
+            self._lacking.clear()
         return commands
 
     def _note_released(self, bucket: int, digest: bytes) -> None:
         ballot = self._ballots.get(bucket)
         if ballot is not None and ballot.agreed is not None:
-            # Else whoever said it would not be trusted now.
-            assert ballot.agreed == digest
             self._note_right(bucket)
         else:
             self._released[bucket] = self.trusted, digest
