@@ -376,7 +376,7 @@ def verify(
     work: Annotated[
         Path | None,
         typer.Option(
-            help="A folder of this machine for keys, journals and logs.",
+            help="A folder of this machine for journals, logs and traces.",
             show_default=".holdfast-verify/...",
         ),
     ] = None,

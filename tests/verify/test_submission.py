@@ -54,6 +54,9 @@ def test_what_a_replica_is_told(tmp_path: Path) -> None:
         "spark.b": "2",
     }
     assert submission.orders(2, POOLS[0]).spark["spark.master"] == "local[3]"
+    assert orders.hosts == (), "its driver is beside the coordinator"
+    launched = Pool(name="x", hosts=("x", "y"), launch=("ssh", "x"))
+    assert submission.orders(2, launched).hosts == ("x", "y")
     assert [file.path for file in orders.sources["readings"]] == [
         str(tmp_path / "job" / "data" / "readings.parquet")
     ]

@@ -38,7 +38,7 @@ class Submission:
     storage: Path
     """That all replicas see, and nobody trusts."""
     folder: Path
-    """Of this submission, on this machine: keys, journals, logs, the account."""
+    """Of this submission, on this machine: journals, logs, traces, the account."""
     submitted: int
     """In microseconds since 1970."""
     addresses: tuple[str, ...]
@@ -90,7 +90,7 @@ class Submission:
             submitted=self.submitted,
             sources=self.sources,
             storage=str(self.storage),
-            folder=str(self.replica_folder(replica)),
+            hosts=pool.hosts if pool.launch else (),
             verifiers=self.addresses,
             asks=own,
             secret=self.signers[replica].secret,
