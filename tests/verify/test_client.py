@@ -12,7 +12,7 @@ from threading import Timer
 import pytest
 
 from holdfast.errors import StoreUnavailableError
-from holdfast.protocol.verification import JobState, Run, basis_of
+from holdfast.protocol.verification import JobState, Run, Standing, basis_of
 from holdfast.verify.client import Verifiers
 from holdfast.verify.journal import Entry, Journal
 from holdfast.verify.server import VerifierServer
@@ -115,6 +115,13 @@ def test_what_was_said_stays_said_while_nobody_answers(tmp_path: Path) -> None:
         assert verifiers.answered == answered, "so nobody takes it for news"
 
 
+def wait_for_ever(verifiers: Verifiers, known: Standing) -> None:
+    """As a replica waits; here for a minute."""
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        verifiers.wait(known)
+
+
 def test_who_waits_for_verifiers_that_are_gone_gives_up(tmp_path: Path) -> None:
     """A replica whose coordinator was killed: it has an answer, and will never have another."""
     with servers(tmp_path, 2) as (first, second):
@@ -123,9 +130,7 @@ def test_who_waits_for_verifiers_that_are_gone_gives_up(tmp_path: Path) -> None:
         known = verifiers.consult()
         second.close()
         with verifiers, pytest.raises(UnreachableError):
-            give_up = time.monotonic() + 60
-            while time.monotonic() < give_up:
-                verifiers.wait(known)
+            wait_for_ever(verifiers, known)
         assert verifiers.silent_since(0) is None
         assert verifiers.silent_since(1) is not None
 

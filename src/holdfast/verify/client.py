@@ -178,6 +178,10 @@ class Verifiers:
             time.sleep(look)
             look = min(LAST_LOOK, 2 * look)
 
+    def has_answered(self, at: int) -> bool:
+        """Whether a verifier ever did. `at`: its place among the addresses."""
+        return self._heard[at].standing is not None
+
     def silent_since(self, at: int) -> float | None:
         """Since when a verifier was asked in vain, by the monotonic clock; None if it answered
         when it was last asked. `at`: its place among the addresses."""

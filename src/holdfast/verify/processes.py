@@ -54,6 +54,8 @@ class Launcher(Protocol):
     def last_words(self, number: int) -> str:
         """What a replica said in the end, for people."""
 
+    def last_words_of_verifier(self, number: int) -> str: ...
+
 
 class ProcessLauncher:
     def __init__(
@@ -83,7 +85,7 @@ class ProcessLauncher:
             *(f"--peer={peer}" for peer in submission.addresses if peer != address),
             *self._security(),
         ]
-        return _Process(command, submission.folder / f"verifier-{number}.log", {})
+        return _Process(command, self._log(f"verifier-{number}"), {})
 
     def start_replica(self, number: int, pool: Pool) -> Running:
         folder = self._submission.replica_folder(number)
@@ -95,20 +97,19 @@ class ProcessLauncher:
             said = [f"{name}={value}" for name, value in variables.items()]
             command = [*pool.launch, "env", *said, *command]
         orders = self._submission.orders(number, pool).encode()
-        process = _Process(command, self._log(number), variables, folder / TRACE, orders)
+        process = _Process(command, self._log(folder.name), variables, folder / TRACE, orders)
         if start > 1:
             process.yield_to_others()
         return process
 
     def last_words(self, number: int) -> str:
-        try:
-            lines = self._log(number).read_text(errors="replace").splitlines()
-        except OSError:
-            return ""
-        return "\n".join(line[:300] for line in lines[-SHOWN:])
+        return _end_of(self._log(f"replica-{number}"))
 
-    def _log(self, number: int) -> Path:
-        return self._submission.folder / f"replica-{number}.log"
+    def last_words_of_verifier(self, number: int) -> str:
+        return _end_of(self._log(f"verifier-{number}"))
+
+    def _log(self, name: str) -> Path:
+        return self._submission.folder / f"{name}.log"
 
     def _security(self) -> list[str]:
         keys = self._submission.config.security
@@ -122,6 +123,14 @@ class ProcessLauncher:
             "authority": keys.authority,
         }
         return [f"--{name}={value}" for name, value in given.items() if value is not None]
+
+
+def _end_of(log: Path) -> str:
+    try:
+        lines = log.read_text(errors="replace").splitlines()
+    except OSError:
+        return ""
+    return "\n".join(line[:300] for line in lines[-SHOWN:])
 
 
 class _Process:
