@@ -25,6 +25,10 @@ from holdfast.verify.signing import Signer
 from holdfast.verify.slice_files import read_slice
 
 JOB = """
+import os
+import signal
+from pathlib import Path
+
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import functions as F
@@ -39,7 +43,12 @@ def sums(rows):
 
 @job.stage
 def most(sums, *, calls):
+    killed = Path.cwd() / "killed"
+
     def tell(batches):
+        if not killed.exists():
+            killed.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
         task = TaskContext.get().partitionId()
         table = pa.Table.from_batches(batches)
         said = repr(table.to_pylist()).encode()
@@ -116,7 +125,8 @@ def refuse(holder: Holder, why: str) -> None:
     raise AssertionError(f"{holder}: {why}")
 
 
-def test_a_job_survives_kills_of_a_replica_and_of_the_verifier(tmp_path: Path) -> None:
+def test_a_job_survives_kills_of_a_replica_a_worker_and_the_verifier(tmp_path: Path) -> None:
+    """The first worker that computes the last stage is killed in the midst of it."""
     submission = Submission(tmp_path)
     with submission.verifier() as verifier, ExitStack() as stack:
         second = stack.enter_context(submission.replica(2))
@@ -128,6 +138,8 @@ def test_a_job_survives_kills_of_a_replica_and_of_the_verifier(tmp_path: Path) -
         submission.coordinator.gone(2)
         wait_for(lambda: f"the end\n{first.tail()}", lambda: first.status is not None, 120)
         assert first.status == 0, first.tail()
+        assert (tmp_path / "killed").exists()
+        assert '"event": "failed"' in first.log.read_text()
         with Verifiers(submission.plan, 3, [submission.address]) as verifiers:
             standing = verifiers.consult()
         assert standing.state is JobState.DONE

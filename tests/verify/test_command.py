@@ -50,7 +50,7 @@ class Desk:
         given = {"storage": str(self.folder / "storage"), "work": str(self.folder / "work")}
         settings = (config or Config(pools=hosts(4), linger=60.0)).override(given)
 
-        def start(submission: Submission) -> ThreadLauncher:
+        def start(submission: Submission) -> Launcher:
             self.submissions.append(submission)
             return launch(submission) if launch else ThreadLauncher(submission, lies, holds)
 
