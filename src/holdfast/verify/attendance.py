@@ -11,7 +11,6 @@ import logging
 import os
 import sys
 from threading import Thread
-from typing import BinaryIO
 
 from holdfast.errors import InvalidArgumentError
 from holdfast.verify.orders import Orders
@@ -29,18 +28,19 @@ def attend() -> tuple[Orders, int]:
             "orders: standard input is a terminal, which would show the keys in them; launch "
             "drivers without one, as ssh does without -t"
         )
-    orders = os.fdopen(os.dup(sys.stdin.fileno()), "rb")
+    coordinator = os.dup(sys.stdin.fileno())
     trace = os.dup(sys.stdout.fileno())
     with open(os.devnull, "rb") as nothing:
         os.dup2(nothing.fileno(), sys.stdin.fileno())
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    given = Orders.decode(orders.readline())
-    Thread(target=_end_with, args=(orders,), name="holdfast attendance", daemon=True).start()
-    return given, trace
+    with open(coordinator, "rb", closefd=False) as said:
+        orders = Orders.decode(said.readline())
+    Thread(target=_end_with, args=(coordinator,), name="holdfast attendance", daemon=True).start()
+    return orders, trace
 
 
-def _end_with(coordinator: BinaryIO) -> None:
-    while coordinator.read(1 << 16):
+def _end_with(coordinator: int) -> None:
+    while os.read(coordinator, 1 << 16):
         pass
     logger.error("the coordinator has ended: so does this replica")
     # Nothing is left to be told to anybody, and the JVM ends with its driver.
