@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import socket
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -97,6 +97,11 @@ class Submission:
             security=_of_clients(self.security),
             spark=self._settings(pool),
         )
+
+    def at_free_ports(self) -> Submission:
+        """With other addresses: those that were free when it was submitted may have been taken
+        while it waited for its turn."""
+        return replace(self, addresses=_addresses(self.config.address, len(self.addresses)))
 
     def witness(self, timeout: float) -> Witness:
         """What the coordinator speaks through."""
