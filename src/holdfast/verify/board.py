@@ -16,10 +16,10 @@ from rich.text import Text
 
 from holdfast.protocol.verification import Finding, Kind, Verdict
 from holdfast.verify.coordinator import Coordinator, Member
-from holdfast.verify.processes import TRACE
 
 __all__ = ["Board", "stage_table"]
 
+_TRACE: Final = "trace.jsonl"
 _WORDS: Final = {
     Kind.OUTVOTED: "outvoted",
     Kind.EQUIVOCATED: "said two things",
@@ -66,7 +66,7 @@ def stage_table(coordinator: Coordinator) -> Table:
     for member in coordinator.members.values():
         table.add_column(f"replica {member.number}")
     traces = {
-        number: _read_trace(submission.replica_folder(number) / TRACE)
+        number: _read_trace(submission.replica_folder(number) / _TRACE)
         for number in coordinator.members
     }
     for stage in submission.plan.stages:
@@ -127,8 +127,8 @@ def _read_trace(path: Path) -> dict[str, str]:
         for line in path.read_text().splitlines():
             event = json.loads(line)
             found[event["stage"]] = event["event"]
-    except (OSError, ValueError, KeyError, TypeError):
-        # It is being written, or somebody has printed something else.
+    except (OSError, ValueError):
+        # It is being written, or lies on another machine.
         pass
     return found
 
