@@ -19,7 +19,7 @@ from harness.verified.holds import Hold, Seen
 from harness.verified.lies import Lie, Wrong
 from harness.verified.plain import ThreadLauncher, write_energy
 from harness.waiting import wait_for
-from holdfast.errors import InvalidArgumentError, StoreUnavailableError
+from holdfast.errors import HoldfastError, InvalidArgumentError
 from holdfast.protocol.verification import Mode, Model
 from holdfast.verify import JobFailedError
 from holdfast.verify.account import Account
@@ -168,7 +168,7 @@ def test_a_verifier_whose_port_was_taken_says_so_at_once(desk: Desk) -> None:
             return ProcessLauncher(submission, replica=("-c", "import signal; signal.pause()"))
 
         with pytest.raises(
-            StoreUnavailableError,
+            HoldfastError,
             match=r"verifier 1 has ended 1 times .*cannot serve on .*see whether another process",
         ):
             desk.verify(launch=launch, config=Config(pools=hosts(4)))
