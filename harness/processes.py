@@ -45,20 +45,30 @@ class Family:
     """A process and its descendants. Used as a context, it leaves none behind."""
 
     def __init__(
-        self, command: Sequence[str], folder: Path, environment: Mapping[str, str], *, log: str
+        self,
+        command: Sequence[str],
+        folder: Path,
+        environment: Mapping[str, str],
+        *,
+        log: str,
+        orders: bytes | None = None,
     ) -> None:
-        """Runs in the folder and writes all it says to the log there."""
+        """Runs in the folder and writes all it says to the log there. If it is given `orders` to
+        read, its standard input stays open."""
         self.log = folder / log
         with self.log.open("ab") as output:
             self._leader = subprocess.Popen(
                 list(command),
                 cwd=folder,
                 env=dict(environment),
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.DEVNULL if orders is None else subprocess.PIPE,
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
+        if self._leader.stdin is not None and orders is not None:
+            self._leader.stdin.write(orders)
+            self._leader.stdin.flush()
 
     @property
     def status(self) -> int | None:
@@ -112,6 +122,8 @@ class Family:
 
     def __exit__(self, *_: object) -> None:
         self.kill()
+        if self._leader.stdin is not None:
+            self._leader.stdin.close()
 
 
 def spark_environment(folder: Path) -> dict[str, str]:

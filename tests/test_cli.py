@@ -307,6 +307,7 @@ def test_who_is_not_in_quarantine_cannot_be_admitted(run, tmp_path: Path) -> Non
         (["--faults", "0", "--allow-shared-hosts"], "faults: 0 is too few; give at least 1"),
         (["--config", "none.toml"], "none.toml: No such file or directory"),
         ([], "placement: no pools of hosts are given"),
+        (["--check"], "job.py: makes no Job and marks no boundary"),
     ],
 )
 def test_mistakes_of_verify_are_explained(

@@ -124,15 +124,16 @@ def verify_billing(
     say who waits for whom, every lie is told: others wait for it. `environment`: of replicas."""
     if holds is None:
         holds = holds_for(lies, Quorum(config.model, config.faults).numbers)
-    replica: Sequence[str] = REPLICA
-    if lies or holds:
-        parts = folder / "parts.json"
-        Parts(tuple(lies), tuple(holds)).write(parts)
-        replica = ("-m", "harness.verified.lying_replica", str(parts))
+    parts = folder / "parts.json"
+    Parts(tuple(lies), tuple(holds)).write(parts)
     submissions = []
 
     def launch(submission: Submission) -> ProcessLauncher:
         submissions.append(submission)
+        replica: Sequence[str] = REPLICA
+        if lies or holds:
+            liar = "harness.verified.lying_replica"
+            replica = ("-m", liar, str(parts), str(submission.folder))
         return ProcessLauncher(
             submission,
             replica=replica,

@@ -1,7 +1,7 @@
-"""A replica on Spark that lies: `python -m harness.verified.lying_replica PARTS ORDERS`.
+"""A replica on Spark that lies: `python -m harness.verified.lying_replica PARTS FOLDER`.
 
 It is `holdfast.verify.replica_process` with a witness and a computer that do wrong what the file
-PARTS says of this replica.
+PARTS says of this replica. FOLDER is that of the submission.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from holdfast.protocol.verification import Agreed, Compute
 from holdfast.verify import replica_process
 from holdfast.verify.computing import Frames, SparkComputer
 from holdfast.verify.orders import Orders
+from holdfast.verify.trace import Trace
 
 __all__ = ["main"]
 
@@ -81,18 +82,20 @@ def _spoil(df: DataFrame, lies: set[Wrong], teller: int) -> DataFrame:
 _NUMBERS: Final = ("byte", "short", "integer", "long", "float", "double", "decimal")
 
 
-def main(arguments: list[str]) -> None:
-    parts_path, orders_path = arguments
-    orders = Orders.read(Path(orders_path))
-    parts = Parts.read(Path(parts_path))
+def run_liar(parts: Parts, folder: Path, orders: Orders, trace: Trace) -> None:
     lies = tuple(lie for lie in parts.lies if lie.replica == orders.replica)
     _LyingComputer.lies = lies
     _LyingComputer.holds = parts.holds
-    _LyingComputer.home = Path(orders.folder)
+    _LyingComputer.home = folder / f"replica-{orders.replica}"
     process: Any = replica_process
     process.SparkComputer = _LyingComputer
     process.Witness = partial(LyingWitness, lies=lies, storage=orders.storage)
-    replica_process.main([orders_path])
+    replica_process.run_replica(orders, trace)
+
+
+def main(arguments: list[str]) -> None:
+    parts, folder = map(Path, arguments)
+    replica_process.main([], partial(run_liar, Parts.read(parts), folder))
 
 
 if __name__ == "__main__":

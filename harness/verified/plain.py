@@ -53,16 +53,19 @@ class PlainComputer:
     def __init__(
         self,
         orders: Orders,
+        home: Path,
         witness: Witness,
         lies: list[Lie],
         holds: Sequence[Hold],
         host: str,
         ending: Event,
     ) -> None:
+        """`home`: the folder of the replica, in that of the submission."""
         job = load_job(orders.file)
         assert isinstance(job, Job)
         self._job = job
         self._orders = orders
+        self._home = home
         self._witness = witness
         self._lies = lies
         self._holds = holds
@@ -70,7 +73,7 @@ class PlainComputer:
         self._ending = ending
 
     def compute(self, step: Compute) -> tuple[Agreed, ...]:
-        home = Path(self._orders.folder)
+        home = self._home
         hold_back(self._holds, self._orders.replica, step.stage, home.parent, self._pause)
         lies = [lie.wrong for lie in self._lies if lie.stage == step.stage and is_time(lie, home)]
         self._misbehave(lies)
@@ -191,10 +194,14 @@ class ThreadLauncher:
         def say(words: str) -> None:
             self._words[number] = words
 
-        return _Thread(orders, lies, self._holds, host, say)
+        home = self._submission.replica_folder(number)
+        return _Thread(orders, home, lies, self._holds, host, say)
 
     def last_words(self, number: int) -> str:
         return self._words.get(number, "")
+
+    def last_words_of_verifier(self, number: int) -> str:
+        return ""
 
 
 class _Verifier:
@@ -217,12 +224,14 @@ class _Thread:
     def __init__(
         self,
         orders: Orders,
+        home: Path,
         lies: list[Lie],
         holds: Sequence[Hold],
         host: str,
         say: Callable[[str], None],
     ) -> None:
         self._orders = orders
+        self._home = home
         self._lies = lies
         self._holds = holds
         self._host = host
@@ -270,9 +279,9 @@ class _Thread:
         with _Verifiers(self._ending, plan, orders) as verifiers:
             witness.start(self._host)
             computer = PlainComputer(
-                orders, witness, self._lies, self._holds, self._host, self._ending
+                orders, self._home, witness, self._lies, self._holds, self._host, self._ending
             )
-            trace = Trace(Path(orders.folder) / "trace.jsonl")
+            trace = Trace(self._home / "trace.jsonl")
             Replica(orders.replica, plan, orders.mode, verifiers, computer, trace).finish()
 
 

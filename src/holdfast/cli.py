@@ -376,7 +376,7 @@ def verify(
     work: Annotated[
         Path | None,
         typer.Option(
-            help="A folder of this machine for keys, journals and logs.",
+            help="A folder of this machine for journals, logs and traces.",
             show_default=".holdfast-verify/...",
         ),
     ] = None,
@@ -389,6 +389,12 @@ def verify(
     allow_shared_hosts: Annotated[
         bool,
         typer.Option("--allow-shared-hosts", help="Replicas may share hosts: for development."),
+    ] = False,
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check", help="Only run each stage twice, here, and show the rows that differ."
+        ),
     ] = False,
 ) -> None:
     """Run replicas of a Spark job that check each other, and deliver only what they agree on."""
@@ -410,6 +416,12 @@ def verify(
     # Before anything about hosts: whoever mistypes a name wants to hear of that.
     if not file.is_file():
         raise InvalidArgumentError(f"{file}: there is no such file; give that of a job")
+    if check:
+        from holdfast.verify.checking import check_file
+
+        if not check_file(file, Console()):
+            raise typer.Exit(ExitCode.ERROR)
+        return
     settings = (Config() if config is None else Config.read(config)).override(given)
     if not any(pool.launch for pool in settings.pools):
         require_java()

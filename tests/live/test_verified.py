@@ -1,4 +1,4 @@
-"""Verified jobs with real verifiers and drivers on Spark: liars, kills, and Ctrl-C."""
+"""Verified jobs with real verifiers and drivers on Spark: liars, kills, and signals."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from harness.processes import spark_environment
 from harness.verified.billing import small_config, steps_of, verify_billing, write_billing
@@ -44,7 +45,8 @@ def test_a_liar_and_a_killed_driver_change_nothing(tmp_path: Path) -> None:
     assert all(f"/{each['replica']}/hourly/" in each["path"] for each in redirected)
 
 
-def test_ctrl_c_leaves_no_process_behind(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_an_end_leaves_no_process_behind(number: signal.Signals, tmp_path: Path) -> None:
     file = write_billing(tmp_path / "job", meters=4, days=1)
     command = [
         *(sys.executable, "-m", "holdfast", "verify", str(file), "--allow-shared-hosts"),
@@ -61,12 +63,15 @@ def test_ctrl_c_leaves_no_process_behind(tmp_path: Path) -> None:
     )
     try:
         wait_for(lambda: f"{started_for(tmp_path)}", lambda: len(started_for(tmp_path)) >= 6, 120)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         said, _ = process.communicate(timeout=60)
     finally:
         process.kill()
-    assert process.returncode == 1
-    assert "was ended before its end" in said
+    if number is signal.SIGKILL:
+        assert process.returncode == -number
+    else:
+        assert process.returncode == 1
+        assert "was ended before its end" in said
     wait_for(lambda: f"{started_for(tmp_path)}", lambda: not started_for(tmp_path), 60)
     assert not (tmp_path / "out").exists()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -18,11 +19,16 @@ from holdfast.verify import Job, load_job
 from holdfast.verify.charter import Charter
 from holdfast.verify.client import Verifiers, Witness
 from holdfast.verify.orders import Orders
-from holdfast.verify.replica_process import TRACE, replica_environment
+from holdfast.verify.processes import REPLICA
+from holdfast.verify.replica_process import replica_environment
 from holdfast.verify.signing import Signer
 from holdfast.verify.slice_files import read_slice
 
 JOB = """
+import os
+import signal
+from pathlib import Path
+
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import functions as F
@@ -37,7 +43,12 @@ def sums(rows):
 
 @job.stage
 def most(sums, *, calls):
+    killed = Path.cwd() / "killed"
+
     def tell(batches):
+        if not killed.exists():
+            killed.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
         task = TaskContext.get().partitionId()
         table = pa.Table.from_batches(batches)
         said = repr(table.to_pylist()).encode()
@@ -72,8 +83,8 @@ class Submission:
         stages = dict(job.plan.stages)
         Charter("sums-1", stages, job.slices, Model.CRASH, 1, rules, keys).write(folder / "charter")
         files = {name: source.find(job.folder) for name, source in job.sources.items()}
-        for number in (1, 2):
-            Orders(
+        self.orders = {
+            number: Orders(
                 file=str(folder / "job.py"),
                 job="sums-1",
                 replica=number,
@@ -83,12 +94,14 @@ class Submission:
                 submitted=time.time_ns() // 1000,
                 sources=files,
                 storage=str(self.storage),
-                folder=str(folder / f"replica-{number}"),
+                hosts=(),
                 verifiers=(self.address,),
                 asks=(self.address,),
                 secret=self.signers[number].secret,
                 spark={"spark.master": "local[1]"},
-            ).write(folder / f"orders-{number}")
+            )
+            for number in (1, 2)
+        }
 
     @property
     def coordinator(self) -> Witness:
@@ -96,29 +109,28 @@ class Submission:
 
     def verifier(self) -> Family:
         places = [str(self.folder / name) for name in ("charter", "verifier")]
-        return self._start("holdfast.verify.server", *places, "--address", self.address)
+        arguments = ["-m", "holdfast.verify.server", *places, "--address", self.address]
+        return self._start(arguments, "verifier.log")
 
     def replica(self, number: int) -> Family:
-        return self._start("holdfast.verify.replica_process", str(self.folder / f"orders-{number}"))
+        return self._start(REPLICA, f"replica-{number}.log", self.orders[number].encode())
 
-    def _start(self, *arguments: str) -> Family:
+    def _start(self, arguments: Sequence[str], log: str, orders: bytes | None = None) -> Family:
         environment = spark_environment(self.folder) | replica_environment()
-        return Family([sys.executable, "-m", *arguments], self.folder, environment, log="log")
-
-    def trace(self, number: int) -> str:
-        path = self.folder / f"replica-{number}" / TRACE
-        return path.read_text() if path.exists() else ""
+        command = [sys.executable, *arguments]
+        return Family(command, self.folder, environment, log=log, orders=orders)
 
 
 def refuse(holder: Holder, why: str) -> None:
     raise AssertionError(f"{holder}: {why}")
 
 
-def test_a_job_survives_kills_of_a_replica_and_of_the_verifier(tmp_path: Path) -> None:
+def test_a_job_survives_kills_of_a_replica_a_worker_and_the_verifier(tmp_path: Path) -> None:
+    """The first worker that computes the last stage is killed in the midst of it."""
     submission = Submission(tmp_path)
     with submission.verifier() as verifier, ExitStack() as stack:
         second = stack.enter_context(submission.replica(2))
-        wait_for(lambda: f"a stage\n{second.tail()}", lambda: "starts" in submission.trace(2), 120)
+        wait_for(second.tail, lambda: '"event": "starts"' in second.log.read_text(), 120)
         second.kill()
         first = stack.enter_context(submission.replica(1))
         verifier.kill()
@@ -126,6 +138,8 @@ def test_a_job_survives_kills_of_a_replica_and_of_the_verifier(tmp_path: Path) -
         submission.coordinator.gone(2)
         wait_for(lambda: f"the end\n{first.tail()}", lambda: first.status is not None, 120)
         assert first.status == 0, first.tail()
+        assert (tmp_path / "killed").exists()
+        assert '"event": "failed"' in first.log.read_text()
         with Verifiers(submission.plan, 3, [submission.address]) as verifiers:
             standing = verifiers.consult()
         assert standing.state is JobState.DONE

@@ -12,7 +12,7 @@ from threading import Timer
 import pytest
 
 from holdfast.errors import StoreUnavailableError
-from holdfast.protocol.verification import JobState, Run, basis_of
+from holdfast.protocol.verification import JobState, Run, Standing, basis_of
 from holdfast.verify.client import Verifiers
 from holdfast.verify.journal import Entry, Journal
 from holdfast.verify.server import VerifierServer
@@ -113,6 +113,36 @@ def test_what_was_said_stays_said_while_nobody_answers(tmp_path: Path) -> None:
     with verifiers:
         assert verifiers.consult() is standing
         assert verifiers.answered == answered, "so nobody takes it for news"
+
+
+def wait_for_ever(verifiers: Verifiers, known: Standing) -> None:
+    """As a replica waits; here for a minute."""
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        verifiers.wait(known)
+
+
+def test_who_waits_for_verifiers_that_are_gone_gives_up(tmp_path: Path) -> None:
+    """A replica whose coordinator was killed: it has an answer, and will never have another."""
+    with servers(tmp_path, 2) as (first, second):
+        addresses = [str(first.address), str(second.address), nowhere()]
+        verifiers = Verifiers(PLAN, 3, addresses, timeout=1.0)
+        known = verifiers.consult()
+        second.close()
+        with verifiers, pytest.raises(UnreachableError):
+            wait_for_ever(verifiers, known)
+        assert verifiers.silent_since(0) is None
+        assert verifiers.silent_since(1) is not None
+
+
+def test_who_has_computed_for_long_does_not_give_up_at_once(tmp_path: Path) -> None:
+    with servers(tmp_path, 1) as (server,):
+        verifiers = Verifiers(PLAN, 3, [str(server.address)], timeout=0.0)
+        known = verifiers.consult()
+    with verifiers:
+        assert verifiers.consult() is known, "the verifier may just be started again"
+        with pytest.raises(UnreachableError):
+            verifiers.consult()
 
 
 def test_a_verifier_that_cannot_write_for_a_while_is_told_later(

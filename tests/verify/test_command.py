@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 from collections.abc import Callable, Sequence
 from io import StringIO
 from pathlib import Path
@@ -18,13 +19,13 @@ from harness.verified.holds import Hold, Seen
 from harness.verified.lies import Lie, Wrong
 from harness.verified.plain import ThreadLauncher, write_energy
 from harness.waiting import wait_for
-from holdfast.errors import InvalidArgumentError
+from holdfast.errors import HoldfastError, InvalidArgumentError
 from holdfast.protocol.verification import Mode, Model
 from holdfast.verify import JobFailedError
 from holdfast.verify.account import Account
 from holdfast.verify.command import verify_job
 from holdfast.verify.config import Config, Need, Pool
-from holdfast.verify.processes import ProcessLauncher, Running
+from holdfast.verify.processes import Launcher, ProcessLauncher, Running
 from holdfast.verify.submission import Submission
 
 
@@ -43,13 +44,13 @@ class Desk:
         *lies: Lie,
         config: Config | None = None,
         holds: Sequence[Hold] = (),
-        launch: Callable[[Submission], ThreadLauncher] | None = None,
+        launch: Callable[[Submission], Launcher] | None = None,
         **more: bool | Event,
     ) -> Account:
         given = {"storage": str(self.folder / "storage"), "work": str(self.folder / "work")}
         settings = (config or Config(pools=hosts(4), linger=60.0)).override(given)
 
-        def start(submission: Submission) -> ThreadLauncher:
+        def start(submission: Submission) -> Launcher:
             self.submissions.append(submission)
             return launch(submission) if launch else ThreadLauncher(submission, lies, holds)
 
@@ -157,12 +158,29 @@ def test_the_crash_model_cannot_tell_who_is_right(desk: Desk) -> None:
         desk.verify(Lie(1, "hourly", Wrong.VALUE), *held, config=config)
 
 
-class Killable(ThreadLauncher):
-    """Verifiers are processes. The first is killed when two of four replicas have reported to it,
-    and before the others start."""
+def test_a_verifier_whose_port_was_taken_says_so_at_once(desk: Desk) -> None:
+    with socket.socket() as taker:
 
-    def __init__(self, submission: Submission) -> None:
+        def launch(submission: Submission) -> ProcessLauncher:
+            host, port = submission.addresses[0].split(":")
+            taker.bind((host, int(port)))
+            taker.listen()
+            return ProcessLauncher(submission, replica=("-c", "import signal; signal.pause()"))
+
+        with pytest.raises(
+            HoldfastError,
+            match=r"verifier 1 has ended 1 times .*cannot serve on .*see whether another process",
+        ):
+            desk.verify(launch=launch, config=Config(pools=hosts(4)))
+
+
+class Killable(ThreadLauncher):
+    """Verifiers are processes. The first gets a signal when two of four replicas have reported to
+    it, and before the others start."""
+
+    def __init__(self, submission: Submission, number: signal.Signals) -> None:
         super().__init__(submission, ())
+        self._signal = number
         self._journal = submission.verifier_folder(1) / "journal"
         self._processes = ProcessLauncher(submission)
         self.started: list[Running] = []
@@ -174,18 +192,22 @@ class Killable(ThreadLauncher):
     def start_replica(self, number: int, pool: Pool) -> Running:
         if number == 3:
             wait_for("the first reports", self._has_reports, 200)
-            os.kill(self.started[0]._process.pid, signal.SIGKILL)  # type: ignore[attr-defined]
+            os.kill(self.started[0]._process.pid, self._signal)  # type: ignore[attr-defined]
         return super().start_replica(number, pool)
 
     def _has_reports(self) -> bool:
         return self._journal.exists() and self._journal.stat().st_size > 2000
 
 
-def test_a_verifier_that_is_killed_goes_on(desk: Desk) -> None:
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_verifier_that_is_killed_or_hangs_goes_on(
+    number: signal.Signals, desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.verify.coordinator.HUNG", 10.0)
     made: list[Killable] = []
 
     def launch(submission: Submission) -> Killable:
-        made.append(Killable(submission))
+        made.append(Killable(submission, number))
         return made[-1]
 
     account = desk.verify(launch=launch, config=Config(pools=hosts(4)))

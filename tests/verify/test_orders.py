@@ -1,9 +1,6 @@
-"""Orders of replicas: what is written is read, and nobody else reads it."""
+"""Orders of replicas: one line, in which secrets are not shown to people."""
 
 from __future__ import annotations
-
-import stat
-from pathlib import Path
 
 import pytest
 
@@ -23,7 +20,7 @@ ORDERS = Orders(
     submitted=1_794_000_000_123_456,
     sources={"readings": (SourceFile("readings.parquet", 17),)},
     storage="storage",
-    folder="replica-3",
+    hosts=(),
     verifiers=("127.0.0.1:7001", "127.0.0.1:7002"),
     asks=("127.0.0.1:7002",),
     secret=bytes(range(32)),
@@ -32,11 +29,11 @@ ORDERS = Orders(
 )
 
 
-def test_orders_come_back(tmp_path: Path) -> None:
-    path = tmp_path / "orders.json"
-    ORDERS.write(path)
-    assert Orders.read(path) == ORDERS
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+def test_orders_come_back_as_one_line() -> None:
+    line = ORDERS.encode()
+    assert line.count(b"\n") == 1
+    assert line.endswith(b"\n")
+    assert Orders.decode(line) == ORDERS
 
 
 def test_secrets_are_not_shown() -> None:
@@ -45,13 +42,6 @@ def test_secrets_are_not_shown() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[1]"])
-def test_other_files_are_refused(tmp_path: Path, text: str) -> None:
-    path = tmp_path / "orders.json"
-    path.write_text(text)
-    with pytest.raises(InvalidArgumentError, match="these are no orders"):
-        Orders.read(path)
-
-
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InvalidArgumentError, match=r"none: No such file"):
-        Orders.read(tmp_path / "none")
+def test_other_lines_are_refused(text: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=r"orders: .*give those of a replica"):
+        Orders.decode(text.encode())

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,13 +18,14 @@ from holdfast.errors import InvalidArgumentError
 from holdfast.verify.config import Config, Pool
 from holdfast.verify.orders import Orders
 from holdfast.verify.placement import HERE, plan_placement
-from holdfast.verify.processes import ProcessLauncher
+from holdfast.verify.processes import TRACE, ProcessLauncher
+from holdfast.verify.source_files import SourceFile
 from holdfast.verify.submission import Submission, submit
 
 SLEEPER = """
 import os, signal, subprocess, sys
 child = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"])
-print(child.pid, os.environ["PYTHONHASHSEED"], os.environ.get("WHO"), flush=True)
+print(child.pid, os.environ["PYTHONHASHSEED"], os.environ.get("WHO"), file=sys.stderr)
 signal.pause()
 """
 
@@ -61,7 +64,8 @@ def test_a_replica_ends_with_all_that_it_has_started(submission: Submission) -> 
 
 
 def test_one_that_begins_again_lets_the_others_go_first(submission: Submission) -> None:
-    launcher = ProcessLauncher(submission, replica=("-c", "import os; print(os.nice(0))"))
+    nice = "import os, sys; print(os.nice(0), file=sys.stderr)"
+    launcher = ProcessLauncher(submission, replica=("-c", nice))
     for _ in range(2):
         launcher.start_replica(2, HERE).end(60)
     first, again = map(int, launcher.last_words(2).split())
@@ -94,23 +98,57 @@ def test_a_command_that_is_not_there_is_named(submission: Submission) -> None:
         ProcessLauncher(submission).start_replica(2, pool)
 
 
-def test_each_start_has_orders_that_others_cannot_read(submission: Submission) -> None:
-    launcher = ProcessLauncher(submission, replica=("-c", ""))
-    for _ in range(2):
-        launcher.start_replica(3, HERE).end(60)
-    paths = sorted(submission.replica_folder(3).glob("orders-*.json"))
-    assert [path.name for path in paths] == ["orders-1.json", "orders-2.json"]
-    for path in paths:
-        assert path.stat().st_mode & 0o77 == 0
-        assert Orders.read(path).secret == submission.signers[3].secret
+READER = """
+import os, signal, sys
+from pathlib import Path
+sys.stdout.buffer.write(sys.stdin.buffer.readline())
+sys.stdout.flush()
+os.write(2, Path("/proc/self/cmdline").read_bytes() + Path("/proc/self/environ").read_bytes())
+signal.pause()
+"""
 
 
-def test_verifiers_end_with_the_coordinator(submission: Submission, tmp_path: Path) -> None:
+@pytest.mark.parametrize("launch", [(), ("env", "-C", "/")])
+def test_only_the_replica_itself_gets_its_key(
+    submission: Submission, tmp_path: Path, launch: tuple[str, ...]
+) -> None:
+    """Not by a file, a command line or a variable. This one prints it: to where its trace goes."""
+    many = {"readings": tuple(SourceFile(f"{number:0100}", 1) for number in range(2000))}
+    submission = replace(submission, sources=many)
+    launcher = ProcessLauncher(submission, replica=("-c", READER))
+    replica = launcher.start_replica(3, Pool(name="x", hosts=("x",), launch=launch))
+    trace = submission.replica_folder(3) / TRACE
+    try:
+        wait_for("the orders", lambda: launcher.last_words(3) and trace.read_text(), 60)
+        orders = Orders.decode(trace.read_bytes())
+        assert orders.sources == many, "orders may have any size"
+        assert orders.secret == submission.signers[3].secret
+        secret = json.loads(trace.read_bytes())["secret"]
+        others = [each for each in tmp_path.rglob("*") if each.is_file() and each != trace]
+        assert others
+        assert not any(secret.encode() in each.read_bytes() for each in others)
+    finally:
+        replica.end(0)
+
+
+ATTENDED = """
+import signal, sys
+from holdfast.verify.attendance import attend
+attend()
+print("attended", file=sys.stderr, flush=True)
+signal.pause()
+"""
+
+
+def test_all_end_with_the_coordinator(submission: Submission, tmp_path: Path) -> None:
     script = f"""
-import os, pickle, signal, sys
+import pickle, signal
+from holdfast.verify.placement import HERE
 from holdfast.verify.processes import ProcessLauncher
-launcher = ProcessLauncher(pickle.load(open({str(tmp_path / "submission")!r}, "rb")))
-print(launcher.start_verifier(1)._process.pid, flush=True)
+submission = pickle.load(open({str(tmp_path / "submission")!r}, "rb"))
+launcher = ProcessLauncher(submission, replica=("-c", {ATTENDED!r}))
+started = launcher.start_verifier(1), launcher.start_replica(2, HERE)
+print(*(each._process.pid for each in started), flush=True)
 signal.pause()
 """
     (tmp_path / "submission").write_bytes(pickle.dumps(submission))
@@ -118,8 +156,12 @@ signal.pause()
         [sys.executable, "-c", script], stdout=subprocess.PIPE, text=True
     ) as coordinator:
         assert coordinator.stdout is not None
-        verifier = int(coordinator.stdout.readline())
-        log = submission.folder / "verifier-1.log"
-        wait_for(log.read_text, lambda: "listens on" in log.read_text(), 60)
+        pids = [int(pid) for pid in coordinator.stdout.readline().split()]
+        for name, word in {"verifier-1": "listens on", "replica-2": "attended"}.items():
+            log = submission.folder / f"{name}.log"
+            wait_for(log.read_text, lambda log=log, word=word: word in log.read_text(), 60)
+        assert all(map(is_there, pids))
         coordinator.kill()
-    wait_for(lambda: f"the end of {verifier}", lambda: not is_there(verifier), 60)
+    assert len(pids) == 2
+    for pid in pids:
+        wait_for(f"the end of {pid}", lambda pid=pid: not is_there(pid), 60)

@@ -15,6 +15,11 @@ from holdfast.verify.computing import Maker
 from holdfast.verify.program import run_program
 from tests.verify.fleet import Fleet
 
+HEAD = """
+from pyspark.sql import SparkSession
+from holdfast.verify import verified
+spark = SparkSession.builder.getOrCreate()
+"""
 PROGRAM = """
 import sys
 from pathlib import Path
@@ -48,6 +53,24 @@ def test_a_program_runs_from_boundary_to_boundary(spark: SparkSession, tmp_path:
     assert fleet.agreed("mean").to_pylist() == [{"mean": 50.0}]
     assert [each["stage"] for each in fleet.events(1, "made")] == ["odd", "sums", "mean"]
     assert spark.range(3).count() == 3
+
+
+@pytest.mark.parametrize("end", ["sys.exit(0)", "sys.exit()", "raise SystemExit"])
+def test_a_program_may_end_itself(spark: SparkSession, tmp_path: Path, end: str) -> None:
+    program = load(tmp_path, HEAD + f'import sys\nverified(spark.range(1), "a")\n{end}\n')
+    fleet = Fleet(spark, tmp_path, program.plan, model=Model.CRASH)
+    standing = run_program(program, fleet.replicas[1], fleet.computers[1])
+    assert standing.state is JobState.DONE
+
+
+@pytest.mark.parametrize("code", ["3", "'no data'"])
+def test_a_program_that_ends_itself_with_an_error_has_failed(
+    spark: SparkSession, tmp_path: Path, code: str
+) -> None:
+    program = load(tmp_path, HEAD + f'import sys\nverified(spark.range(1), "a")\nsys.exit({code})')
+    fleet = Fleet(spark, tmp_path, program.plan, model=Model.CRASH)
+    with pytest.raises(InvalidArgumentError, match=f"means.py: has ended itself with {code}"):
+        run_program(program, fleet.replicas[1], fleet.computers[1])
 
 
 def test_a_program_that_went_on_from_something_wrong_begins_again(
@@ -102,11 +125,7 @@ def test_where_no_replica_runs_it_nothing_changes(spark: SparkSession) -> None:
 def test_boundaries_are_marked_once_and_all(
     spark: SparkSession, tmp_path: Path, text: str, message: str
 ) -> None:
-    head = (
-        "from pyspark.sql import SparkSession\nfrom holdfast.verify import verified\n"
-        "spark = SparkSession.builder.getOrCreate()\n"
-    )
-    program = load(tmp_path, head + text)
+    program = load(tmp_path, HEAD + text)
     fleet = Fleet(spark, tmp_path, program.plan, model=Model.CRASH)
     with pytest.raises(InvalidArgumentError, match=message):
         run_program(program, fleet.replicas[1], fleet.computers[1])

@@ -2,37 +2,59 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
+import subprocess
+import sys
+from dataclasses import replace
 
 import pytest
 
-from holdfast.verify.replica_process import main
+from holdfast.verify.processes import REPLICA
+from holdfast.verify.replica_process import replica_environment
 from tests.verify.test_orders import ORDERS
 
 
-def ended(capsys: pytest.CaptureFixture[str], path: Path) -> str:
-    with pytest.raises(SystemExit) as caught:
-        main([str(path)])
-    assert caught.value.code == 1
-    return capsys.readouterr().err
+def ended(orders: bytes, environment: dict[str, str]) -> str:
+    """What it says of errors. Its input stays open, as that of a replica whose coordinator runs."""
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONHASHSEED"}
+    with subprocess.Popen(
+        [sys.executable, *REPLICA],
+        env=kept | environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdin.write(orders.decode())
+        process.stdin.flush()
+        said = process.stderr.read()
+        assert process.stdout.read() == ""
+    assert process.returncode == 1
+    return said
 
 
-def test_orders_that_are_not_there(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    assert "none: No such file or directory" in ended(capsys, tmp_path / "none")
-
-
-def test_sets_must_have_one_order(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("orders", "environment", "message"),
+    [
+        (b"{}\n", replica_environment(), "orders: Object missing required field"),
+        (ORDERS.encode(), {}, "PYTHONHASHSEED: is not 0"),
+        (ORDERS.encode(), replica_environment(), "billing.py: cannot be read"),
+        (
+            replace(ORDERS, hosts=("n1", "n2")).encode(),
+            replica_environment() | {"HOLDFAST_HOST": "n3"},
+            "launch: this driver runs on n3, and its pool has n1, n2",
+        ),
+        (
+            replace(ORDERS, hosts=("n1", "n2")).encode(),
+            replica_environment() | {"HOLDFAST_HOST": "n2"},
+            "billing.py: cannot be read",
+        ),
+    ],
+)
+def test_it_says_why_it_cannot_start(
+    orders: bytes, environment: dict[str, str], message: str
 ) -> None:
-    monkeypatch.delenv("PYTHONHASHSEED", raising=False)
-    ORDERS.write(tmp_path / "orders")
-    assert "PYTHONHASHSEED: is not 0" in ended(capsys, tmp_path / "orders")
-
-
-def test_a_job_that_is_not_there(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PYTHONHASHSEED", "0")
-    monkeypatch.chdir(tmp_path)
-    ORDERS.write(tmp_path / "orders")
-    assert "billing.py: cannot be read" in ended(capsys, tmp_path / "orders")
+    assert message in ended(orders, environment)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import socket
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -54,9 +56,24 @@ def test_what_a_replica_is_told(tmp_path: Path) -> None:
         "spark.b": "2",
     }
     assert submission.orders(2, POOLS[0]).spark["spark.master"] == "local[3]"
+    assert orders.hosts == (), "its driver is beside the coordinator"
+    launched = Pool(name="x", hosts=("x", "y"), launch=("ssh", "x"))
+    assert submission.orders(2, launched).hosts == ("x", "y")
     assert [file.path for file in orders.sources["readings"]] == [
         str(tmp_path / "job" / "data" / "readings.parquet")
     ]
+
+
+def test_ports_that_were_taken_while_it_waited_are_not_used(tmp_path: Path) -> None:
+    submission = make(tmp_path, verifiers=3)
+    with ExitStack() as stack:
+        for address in submission.addresses:
+            host, port = address.split(":")
+            stack.enter_context(socket.create_server((host, int(port))))
+        again = submission.at_free_ports()
+        assert len(set(again.addresses) - set(submission.addresses)) == 3
+    assert again.orders(1, POOLS[0]).verifiers == again.addresses
+    assert (again.name, again.folder) == (submission.name, submission.folder)
 
 
 def test_all_to_all_each_asks_its_own(tmp_path: Path) -> None:

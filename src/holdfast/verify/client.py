@@ -126,6 +126,8 @@ class _Heard:
     version: int = -1
     standing: Standing | None = None
     rests_until: float = 0.0
+    silent_since: float | None = None
+    """When it was first asked in vain; None if it answered last."""
 
 
 class Verifiers:
@@ -150,28 +152,40 @@ class Verifiers:
             _Heard(LogClient(address, security, timeout=ATTEMPT)) for address in addresses
         ]
         self._turn = 0
+        self._unanswered: float | None = None
+        """Since when too few have answered; None if enough did last."""
         self.answered: float | None = None
         """When enough of them answered last, by the monotonic clock as it was before they were
         asked."""
         self._said: tuple[list[Standing | None], Standing] | None = None
 
     def consult(self) -> Standing:
-        """How the job stands. What a verifier said stays true if it does not answer now; raises
-        UnreachableError if too few have ever answered."""
-        end = time.monotonic() + self._timeout
+        """How the job stands. What a verifier said stays true for a while if it does not answer;
+        raises UnreachableError if too few have answered for as long as the timeout says."""
         look = FIRST_LOOK
         while True:
             asked = time.monotonic()
             errors = self._ask_all()
             if len(self._heard) - len(errors) >= self._needed:
-                self.answered = asked
+                self.answered, self._unanswered = asked, None
+            elif self._unanswered is None:
+                self._unanswered = asked
+            elif time.monotonic() > self._unanswered + self._timeout:
+                raise UnreachableError(str(errors[0])) from errors[0]
             heard = [each.standing for each in self._heard]
             if sum(each is not None for each in heard) >= self._needed:
                 return self._combined(heard)
-            if time.monotonic() > end:
-                raise errors[0]
             time.sleep(look)
             look = min(LAST_LOOK, 2 * look)
+
+    def has_answered(self, at: int) -> bool:
+        """Whether a verifier ever did. `at`: its place among the addresses."""
+        return self._heard[at].standing is not None
+
+    def silent_since(self, at: int) -> float | None:
+        """Since when a verifier was asked in vain, by the monotonic clock; None if it answered
+        when it was last asked. `at`: its place among the addresses."""
+        return self._heard[at].silent_since
 
     def wait(self, known: Standing) -> None:
         """Until the job may stand otherwise than was known."""
@@ -249,8 +263,10 @@ class Verifiers:
             answer = decode(heard.client.act(name, encode(asked), longer=longer), form)
         except WireError as error:
             heard.rests_until = time.monotonic() + REST
+            if heard.silent_since is None:
+                heard.silent_since = now
             return error
-        heard.rests_until = 0.0
+        heard.rests_until, heard.silent_since = 0.0, None
         return answer
 
     def _combined(self, heard: list[Standing | None]) -> Standing:

@@ -57,6 +57,7 @@ def verify_job(
             )
         )
         _enter(admission, submission, console, wait=wait, ending=ending)
+        submission = submission.at_free_ports()
         board = stack.enter_context(Board(console))
         coordinator = stack.enter_context(
             Coordinator(submission, placement, launch(submission), output, admission=admission)

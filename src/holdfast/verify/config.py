@@ -63,8 +63,8 @@ class Pool(_Table, frozen=True):
     environment: dict[str, str] = {}
     """Variables of the drivers that are started for this pool."""
     launch: tuple[str, ...] = ()
-    """Words before the command that starts a driver, as ["ssh", "-tt", "n1"]; without them drivers
-    run beside the coordinator."""
+    """Words before the command that starts a driver, as ["ssh", "n1"]; without them drivers run
+    beside the coordinator. Standard input and output must come through as they are."""
 
 
 class Keys(_Table, frozen=True):
@@ -100,7 +100,7 @@ class Config(_Table, frozen=True):
     storage: str | None = None
     """A folder that all replicas see."""
     work: str | None = None
-    """A folder of this machine for keys, journals and logs."""
+    """A folder of this machine for journals, logs and traces."""
     allow_shared_hosts: bool = False
     """For development only."""
     replica: Need = Need()

@@ -45,6 +45,9 @@ PATIENCE: Final = 10.0
 VERIFIER_STARTS: Final = 20
 PAUSE: Final = 0.5
 """Seconds before a verifier is started again."""
+HUNG: Final = 20.0
+"""Seconds without an answer after which a verifier that runs is ended and started again; more than
+one needs on a busy machine. It goes on from its journal."""
 
 logger = logging.getLogger("holdfast")
 
@@ -70,6 +73,7 @@ class Member:
 @dataclass
 class _Verifier:
     running: Running
+    started: float
     starts: int = 1
     due: float = 0.0
 
@@ -113,7 +117,8 @@ class Coordinator:
         submission = self.submission
         submission.charter(self.placement).write(submission.charter_path)
         for number in range(1, len(submission.addresses) + 1):
-            self._verifiers[number] = _Verifier(self._launcher.start_verifier(number))
+            running = self._launcher.start_verifier(number)
+            self._verifiers[number] = _Verifier(running, time.monotonic())
         for member in self.members.values():
             self._start(member)
         failure = None
@@ -164,6 +169,10 @@ class Coordinator:
             while self._untold:
                 self._untold[0]()
                 self._untold.popleft()
+        except UnreachableError as error:
+            logger.debug("%s", error)
+        try:
+            # Whatever was told: who does not answer for long is started again.
             self.standing = self._asked.consult()
         except UnreachableError as error:
             logger.debug("%s", error)
@@ -189,15 +198,25 @@ class Coordinator:
     def _keep_verifiers(self) -> None:
         now = time.monotonic()
         for number, verifier in self._verifiers.items():
-            if verifier.running.poll() is None:
+            code = verifier.running.poll()
+            # One that was killed goes on. One that never came to answer would not next time.
+            is_vain = code is not None and code > 0 and not self._asked.has_answered(number - 1)
+            if code is None:
                 verifier.due = now + PAUSE
-            elif verifier.starts >= VERIFIER_STARTS:
+                silent = self._asked.silent_since(number - 1)
+                if silent is not None and now > max(silent, verifier.started) + HUNG:
+                    logger.warning("verifier %d does not answer: it is started again", number)
+                    verifier.running.end(0)
+            elif is_vain or verifier.starts >= VERIFIER_STARTS:
+                said = self._launcher.last_words_of_verifier(number).splitlines()
                 raise StoreUnavailableError(
-                    f"verifier {number} has ended {verifier.starts} times; see its log in "
-                    f"{self.submission.folder}"
+                    f"verifier {number} has ended {verifier.starts} times and said last: "
+                    f"{said[-1] if said else 'nothing'}; mend that, and submit the job again"
                 )
             elif now >= verifier.due:
+                verifier.running.end(0)
                 verifier.running = self._launcher.start_verifier(number)
+                verifier.started = now
                 verifier.starts += 1
 
     # Replicas that end.

@@ -1,12 +1,13 @@
-"""What one replica is told to do: a file that whoever submits the job writes for its process."""
+"""What one replica is told to do. It holds secrets: it travels by pipes, and is in no file."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 
+import msgspec
+
+from holdfast.errors import InvalidArgumentError
 from holdfast.protocol.verification import Mode
-from holdfast.verify.papers import read_paper, write_paper
 from holdfast.verify.source_files import SourceFile
 from holdfast.wire.security import Security
 
@@ -30,8 +31,8 @@ class Orders:
     """The files that there were then."""
     storage: str
     """A folder that all replicas see, drivers and executors."""
-    folder: str
-    """The replica's own, on the machine of its driver."""
+    hosts: tuple[str, ...]
+    """Where its driver is to be; empty if that is beside the coordinator."""
     verifiers: tuple[str, ...]
     """Whom it reports to."""
     asks: tuple[str, ...]
@@ -42,13 +43,15 @@ class Orders:
     spark: dict[str, str] = field(default_factory=dict)
     """Settings of its session, among them `spark.master`."""
 
-    def write(self, path: Path) -> None:
-        """It holds secrets: nobody else can read it."""
-        path.touch(mode=0o600, exist_ok=False)
-        write_paper(path, self)
+    def encode(self) -> bytes:
+        """One line."""
+        return msgspec.json.encode(self) + b"\n"
 
     @classmethod
-    def read(cls, path: Path) -> Orders:
-        return read_paper(
-            path, cls, "name the orders of a replica", "these are no orders of a replica"
-        )
+    def decode(cls, line: bytes) -> Orders:
+        try:
+            return msgspec.json.decode(line, type=cls)
+        except msgspec.MsgspecError as error:
+            raise InvalidArgumentError(
+                f"orders: {error}; give those of a replica, as a line of JSON"
+            ) from None

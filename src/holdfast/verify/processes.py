@@ -1,8 +1,8 @@
 """Starts the processes of a job: its verifiers, and a driver for each replica.
 
 Each is the leader of a Unix session of its own, so that Ctrl-C reaches the coordinator alone, which
-then ends them with all that they have started. If it is killed itself, the verifiers end with it,
-and the replicas when they find no verifier any more.
+then ends them with all that they have started. If it is killed itself, they end with it: verifiers
+look for it, and the standard input of replicas ends.
 """
 
 from __future__ import annotations
@@ -14,16 +14,19 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from threading import Event, Thread
 from typing import Final, Protocol
 
 from holdfast.errors import InvalidArgumentError
 from holdfast.verify.config import Pool
 from holdfast.verify.submission import Submission
 
-__all__ = ["REPLICA", "Launcher", "ProcessLauncher", "Running"]
+__all__ = ["REPLICA", "TRACE", "Launcher", "ProcessLauncher", "Running"]
 
 SHOWN: Final = 12
 """Lines of a log that an error shows."""
+TRACE: Final = "trace.jsonl"
+"""In the folder of a replica: what it did. See `Trace`."""
 REPLICA: Final = ("-m", "holdfast.verify.replica_process")
 BEHIND: Final = 19
 """How nice a replica is that was started again: where it shares a host, it takes what those who are
@@ -51,6 +54,8 @@ class Launcher(Protocol):
     def last_words(self, number: int) -> str:
         """What a replica said in the end, for people."""
 
+    def last_words_of_verifier(self, number: int) -> str: ...
+
 
 class ProcessLauncher:
     def __init__(
@@ -60,7 +65,7 @@ class ProcessLauncher:
         replica: Sequence[str] = REPLICA,
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        """`replica`: what Python is given to run one; its orders follow."""
+        """`replica`: what Python is given to run one."""
         self._submission = submission
         self._replica = tuple(replica)
         self._environment = dict(environment or {})
@@ -80,33 +85,31 @@ class ProcessLauncher:
             *(f"--peer={peer}" for peer in submission.addresses if peer != address),
             *self._security(),
         ]
-        return _Process(command, submission.folder / f"verifier-{number}.log", {})
+        return _Process(command, self._log(f"verifier-{number}"), {})
 
     def start_replica(self, number: int, pool: Pool) -> Running:
         folder = self._submission.replica_folder(number)
         folder.mkdir(exist_ok=True)
         start = self._starts[number] = self._starts.get(number, 0) + 1
-        orders = folder / f"orders-{start}.json"
-        self._submission.orders(number, pool).write(orders)
         variables = {"PYTHONHASHSEED": "0"} | self._environment | pool.environment
-        command = [sys.executable, *self._replica, str(orders)]
+        command = [sys.executable, *self._replica]
         if pool.launch:
             said = [f"{name}={value}" for name, value in variables.items()]
             command = [*pool.launch, "env", *said, *command]
-        process = _Process(command, self._log(number), variables)
+        orders = self._submission.orders(number, pool).encode()
+        process = _Process(command, self._log(folder.name), variables, folder / TRACE, orders)
         if start > 1:
             process.yield_to_others()
         return process
 
     def last_words(self, number: int) -> str:
-        try:
-            lines = self._log(number).read_text(errors="replace").splitlines()
-        except OSError:
-            return ""
-        return "\n".join(line[:300] for line in lines[-SHOWN:])
+        return _end_of(self._log(f"replica-{number}"))
 
-    def _log(self, number: int) -> Path:
-        return self._submission.folder / f"replica-{number}.log"
+    def last_words_of_verifier(self, number: int) -> str:
+        return _end_of(self._log(f"verifier-{number}"))
+
+    def _log(self, name: str) -> Path:
+        return self._submission.folder / f"{name}.log"
 
     def _security(self) -> list[str]:
         keys = self._submission.config.security
@@ -122,22 +125,50 @@ class ProcessLauncher:
         return [f"--{name}={value}" for name, value in given.items() if value is not None]
 
 
+def _end_of(log: Path) -> str:
+    try:
+        lines = log.read_text(errors="replace").splitlines()
+    except OSError:
+        return ""
+    return "\n".join(line[:300] for line in lines[-SHOWN:])
+
+
 class _Process:
-    def __init__(self, command: Sequence[str], log: Path, variables: Mapping[str, str]) -> None:
-        with log.open("ab") as output:
+    def __init__(
+        self,
+        command: Sequence[str],
+        log: Path,
+        variables: Mapping[str, str],
+        output: Path | None = None,
+        orders: bytes = b"",
+    ) -> None:
+        """`output`: where what it prints goes; the log also takes what it says of errors."""
+        self._has_ended = Event()
+        with log.open("ab") as errors, (output or log).open("ab") as printed:
             try:
                 self._process = subprocess.Popen(
                     list(command),
                     env={**os.environ, **variables},
-                    stdin=subprocess.DEVNULL,
-                    stdout=output,
-                    stderr=output,
+                    stdin=subprocess.PIPE,
+                    stdout=printed,
+                    stderr=errors,
                     start_new_session=True,
                 )
             except OSError as error:
                 raise InvalidArgumentError(
                     f"launch: {command[0]}: {error.strerror}; give a command that is there"
                 ) from error
+
+        # A pipe takes only so much as long as nobody reads, and a host may be slow to answer.
+        Thread(target=self._hand, args=(orders,), name="holdfast orders", daemon=True).start()
+
+    def _hand(self, orders: bytes) -> None:
+        """Give it its orders, and leave the pipe open as long as it runs."""
+        assert self._process.stdin is not None
+        with suppress(OSError), self._process.stdin as pipe:
+            pipe.write(orders)
+            pipe.flush()
+            self._has_ended.wait()
 
     def poll(self) -> int | None:
         return self._process.poll()
@@ -158,6 +189,7 @@ class _Process:
             self._process.wait()
         # What it has started may be left: a JVM whose driver was killed, for instance.
         self._send(signal.SIGKILL)
+        self._has_ended.set()
 
     def _send(self, number: signal.Signals) -> None:
         with suppress(ProcessLookupError, PermissionError):

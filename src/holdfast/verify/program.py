@@ -31,10 +31,22 @@ def run_program(program: Program, replica: Replica, computer: SparkComputer) -> 
         walk = _Walk(program, replica, computer)
         try:
             with marking(walk), _kept_open(computer.spark), _arguments(str(program.path)):
-                runpy.run_path(str(program.path), run_name="__main__")
+                _run(program)
             return walk.finish()
         except _StaleError:
             continue
+
+
+def _run(program: Program) -> None:
+    """To its end, which may be a call of `sys.exit`."""
+    try:
+        runpy.run_path(str(program.path), run_name="__main__")
+    except SystemExit as end:
+        if end.code not in (None, 0):
+            raise InvalidArgumentError(
+                f"{program.path}: has ended itself with {end.code!r}; see what it said before, and "
+                "let it end with 0 when all is well"
+            ) from None
 
 
 class _StaleError(BaseException):

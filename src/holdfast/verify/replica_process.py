@@ -1,9 +1,10 @@
 """One replica as a process: its own Spark application, until the job is done or has failed.
 
-    python -m holdfast.verify.replica_process ORDERS
+    python -m holdfast.verify.replica_process
 
-It ends with 0 when the job is done, and with 1 and a message when it cannot be. Killed and started
-again with the same orders, it computes anew what is not agreed upon yet.
+Its orders come by standard input, and it ends when that ends: see `attendance`. It ends with 0 when
+the job is done, and with 1 and a message when it cannot be. Killed and started again with the same
+orders, it computes anew what is not agreed upon yet.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import argparse
 import logging
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +25,7 @@ from pyspark.sql import SparkSession
 from holdfast.errors import HoldfastError, InvalidArgumentError
 from holdfast.protocol.verification import Compute, Plan, Standing
 from holdfast.spark.python import worker_python
+from holdfast.verify.attendance import attend
 from holdfast.verify.client import Verifiers, Witness
 from holdfast.verify.computing import SparkComputer, define_job
 from holdfast.verify.daemon import DAEMON
@@ -38,10 +40,8 @@ from holdfast.verify.task_calls import TaskCalls
 from holdfast.verify.trace import Trace
 from holdfast.verify.watching import Watcher
 
-__all__ = ["TRACE", "replica_environment", "run_replica"]
+__all__ = ["main", "replica_environment", "run_replica"]
 
-TRACE: Final = "trace.jsonl"
-"""In the replica's folder."""
 TASK_PATIENCE: Final = 5.0
 """Seconds that a task tries to bring a report; after that its driver does."""
 _SETTINGS: Final = {
@@ -61,8 +61,14 @@ def replica_environment() -> dict[str, str]:
     return {"PYTHONHASHSEED": "0"}
 
 
-def run_replica(orders: Orders) -> Standing:
+def run_replica(orders: Orders, trace: Trace) -> Standing:
     """How the job stands in the end. Raises JobFailedError if it fails."""
+    host = this_host()
+    if orders.hosts and host not in orders.hosts:
+        raise InvalidArgumentError(
+            f"launch: this driver runs on {host}, and its pool has {', '.join(orders.hosts)}; let "
+            "launch name a host of the pool, or the pool what the host calls itself"
+        )
     job = load_job(orders.file)
     plan = Plan(job.plan.stages, orders.slices)
     os.environ[JOB_TIME] = str(orders.submitted)
@@ -75,7 +81,7 @@ def run_replica(orders: Orders) -> Standing:
             verifiers = stack.enter_context(
                 Verifiers(plan, orders.retries, orders.asks, orders.security)
             )
-            witness.start(this_host())
+            witness.start(host)
             computer = SparkComputer(
                 spark,
                 orders.job,
@@ -86,7 +92,6 @@ def run_replica(orders: Orders) -> Standing:
                 replace(witness, timeout=TASK_PATIENCE),
                 lambda step: _calls(orders, plan, witness, step),
             )
-            trace = Trace(Path(orders.folder) / TRACE)
             asked = stack.enter_context(
                 Verifiers(plan, orders.retries, orders.asks, orders.security)
             )
@@ -126,19 +131,21 @@ def _session(orders: Orders) -> SparkSession:
     return builder.getOrCreate()
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(
+    arguments: Sequence[str] | None = None,
+    run: Callable[[Orders, Trace], object] = run_replica,
+) -> None:
     parser = argparse.ArgumentParser("holdfast.verify.replica_process", description=__doc__)
-    parser.add_argument("orders", type=Path, help="the orders of the replica")
-    given = parser.parse_args(arguments)
+    parser.parse_args(arguments)
     logging.basicConfig(
         stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s"
     )
     logging.getLogger("py4j").setLevel(logging.WARNING)
     try:
-        orders = Orders.read(given.orders)
+        orders, trace = attend()
         if os.environ.get("PYTHONHASHSEED") != "0":
             raise InvalidArgumentError("PYTHONHASHSEED: is not 0; start replicas with it")
-        run_replica(orders)
+        run(orders, Trace(trace))
         logger.info("%s: replica %d is done", orders.job, orders.replica)
     except (HoldfastError, PySparkException) as error:
         parser.exit(1, f"{error}\n")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import socket
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -38,7 +38,7 @@ class Submission:
     storage: Path
     """That all replicas see, and nobody trusts."""
     folder: Path
-    """Of this submission, on this machine: keys, journals, logs, the account."""
+    """Of this submission, on this machine: journals, logs, traces, the account."""
     submitted: int
     """In microseconds since 1970."""
     addresses: tuple[str, ...]
@@ -90,13 +90,18 @@ class Submission:
             submitted=self.submitted,
             sources=self.sources,
             storage=str(self.storage),
-            folder=str(self.replica_folder(replica)),
+            hosts=pool.hosts if pool.launch else (),
             verifiers=self.addresses,
             asks=own,
             secret=self.signers[replica].secret,
             security=_of_clients(self.security),
             spark=self._settings(pool),
         )
+
+    def at_free_ports(self) -> Submission:
+        """With other addresses: those that were free when it was submitted may have been taken
+        while it waited for its turn."""
+        return replace(self, addresses=_addresses(self.config.address, len(self.addresses)))
 
     def witness(self, timeout: float) -> Witness:
         """What the coordinator speaks through."""

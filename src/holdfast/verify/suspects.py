@@ -1,7 +1,7 @@
 """What in a DataFrame's plan is known to differ between replicas, found before it runs.
 
 It is a warning: some of it may not matter for the rows that a stage gives, and what Python
-functions do cannot be seen. `first_differences` runs a stage twice and shows what does differ.
+functions do cannot be seen. `check_job` runs a stage twice and shows what does differ.
 """
 
 from __future__ import annotations

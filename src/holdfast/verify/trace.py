@@ -16,9 +16,11 @@ __all__ = ["Trace"]
 class Trace:
     """Each line is on disk, for others to read, when the call returns."""
 
-    def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._path = path
+    def __init__(self, file: Path | int, clock: Callable[[], float] = time.time) -> None:
+        """`file`: its number if it is open already."""
+        if isinstance(file, Path):
+            file.parent.mkdir(parents=True, exist_ok=True)
+        self._file = file
         self._clock = clock
 
     def starts(self, step: Compute) -> None:
@@ -44,7 +46,7 @@ class Trace:
 
     def _write(self, event: str, step: Compute, **more: Any) -> None:
         line = {"at": self._clock(), "event": event, "stage": step.stage, "run": list(step.run)}
-        with self._path.open("a") as file:
+        with open(self._file, "a", closefd=isinstance(self._file, Path)) as file:
             file.write(json.dumps(line | more) + "\n")
 
 
