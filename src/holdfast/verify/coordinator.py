@@ -24,7 +24,7 @@ from holdfast.verify.config import Pool
 from holdfast.verify.delivery import UndeliverableError, deliver
 from holdfast.verify.placement import Placement
 from holdfast.verify.processes import Launcher, Running
-from holdfast.verify.slice_files import is_right
+from holdfast.verify.slice_files import is_broken
 from holdfast.verify.submission import Submission
 from holdfast.wire.errors import UnreachableError
 
@@ -182,7 +182,8 @@ class Coordinator:
         for doubt in set(standing.doubts) - self._resolved:
             self._resolved.add(doubt)
             agreed = standing.verdicts[doubt.stage].slices.get(doubt.slice)
-            if agreed and not is_right(self.submission.storage, agreed.digest, doubt.holder):
+            storage = self.submission.storage
+            if agreed and is_broken(storage, agreed.digest, agreed.rows, doubt.holder):
                 told = (doubt.stage, doubt.slice, doubt.holder.replica)
                 self._untold.append(partial(self._witness.broken, *told))
 

@@ -86,7 +86,7 @@ def _write(
         broken(stage, number, holder.replica)
 
     writer = None
-    pieces = read_slice(storage, agreed.digest, agreed.holders, tell)
+    pieces = read_slice(storage, agreed.digest, agreed.rows, agreed.holders, tell)
     try:
         while (piece := _next(pieces)) is not None:
             writer = writer or pq.ParquetWriter(path, piece.schema)
