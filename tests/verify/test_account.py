@@ -1,7 +1,11 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
+from holdfast.errors import StoreUnavailableError
 from holdfast.protocol.verification import (
     Agreed,
     Finding,
@@ -69,6 +73,18 @@ def test_a_failure_says_that_nothing_was_delivered(tmp_path: Path) -> None:
     assert "nobody was found out" in lines
 
 
+def test_two_results_in_the_crash_model_are_warned_of_and_nobody_is_blamed(tmp_path: Path) -> None:
+    account = replace(make(tmp_path, findings=(finding(Kind.OUTVOTED, 0),)), model=Model.CRASH)
+    lines = account.text().splitlines()
+    assert lines[1].startswith("verified in")
+    assert lines[2].startswith("WARNING: replicas have different results")
+    assert "replica 2: differs, stage hourly: why" in lines
+    assert "outvoted" not in account.text()
+    assert not replace(account, is_verified=False).is_disputed, "nothing was delivered"
+    assert not replace(account, findings=(finding(Kind.MISSING, -1),)).is_disputed
+    assert not replace(account, model=Model.BYZANTINE).is_disputed
+
+
 def test_what_is_written_can_be_read(tmp_path: Path) -> None:
     for account in (
         make(tmp_path, findings=(finding(Kind.MISSING, -1),)),
@@ -76,6 +92,13 @@ def test_what_is_written_can_be_read(tmp_path: Path) -> None:
     ):
         assert account.write().read_text() == account.text()
         assert Account.read(tmp_path) == account
+
+
+def test_where_nothing_can_be_written_the_error_tells_all(tmp_path: Path) -> None:
+    account = make(tmp_path / "none")
+    with pytest.raises(StoreUnavailableError) as found:
+        account.write()
+    assert account.text() in str(found.value)
 
 
 def test_hosts_are_those_of_tasks_that_count() -> None:

@@ -103,9 +103,7 @@ def make_sparse(path: Path) -> None:
     [make_sparse, os.mkfifo, Path.mkdir, lambda path: path.symlink_to(path)],
     ids=["huge", "pipe", "folder", "loop"],
 )
-def test_a_trace_that_is_no_file_is_as_none(
-    tmp_path: Path, make: Callable[[Path], object]
-) -> None:
+def test_a_trace_that_is_no_file_is_as_none(tmp_path: Path, make: Callable[[Path], object]) -> None:
     make(tmp_path / "trace.jsonl")
     assert _read_trace(tmp_path / "trace.jsonl") == {}
 

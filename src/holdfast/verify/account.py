@@ -10,6 +10,7 @@ from typing import Final
 
 import msgspec
 
+from holdfast.errors import StoreUnavailableError
 from holdfast.protocol.verification import Finding, Kind, Mode, Model, Run, Standing
 
 __all__ = ["Account", "hosts_of"]
@@ -56,11 +57,20 @@ class Account:
     """With logs, journals and traces."""
 
     def write(self) -> Path:
-        """As text and as JSON, into the folder of the submission; where the text is."""
+        """As text and as JSON, into the folder of the submission; where the text is.
+
+        Raises StoreUnavailableError with the text if it cannot be written.
+        """
         text = self.folder / "account.txt"
-        text.write_text(self.text())
         found = msgspec.json.encode(self, enc_hook=str)
-        (self.folder / NAME).write_bytes(msgspec.json.format(found) + b"\n")
+        try:
+            text.write_text(self.text())
+            (self.folder / NAME).write_bytes(msgspec.json.format(found) + b"\n")
+        except OSError as error:
+            raise StoreUnavailableError(
+                f"{self.folder}: {error.strerror}; make room for accounts there. This one is:\n"
+                f"{self.text()}"
+            ) from error
         return text
 
     @classmethod
@@ -68,6 +78,15 @@ class Account:
         """The account of a job that ran before."""
         return msgspec.json.decode(
             (folder / NAME).read_bytes(), type=cls, dec_hook=lambda kind, value: kind(value)
+        )
+
+    @property
+    def is_disputed(self) -> bool:
+        """Whether another result came after one was delivered on the word of a single replica."""
+        return (
+            self.is_verified
+            and self.model is Model.CRASH
+            and any(each.kind in (Kind.OUTVOTED, Kind.EQUIVOCATED) for each in self.findings)
         )
 
     def text(self) -> str:
@@ -80,6 +99,12 @@ class Account:
             lines.append(f"verified in {self.seconds:.1f} s: {self.rows:,} rows in {self.output}")
         else:
             lines.append(f"NOT VERIFIED, nothing was delivered: {self.failure}")
+        if self.is_disputed:
+            lines.append(
+                "WARNING: replicas have different results, and the crash model cannot tell which "
+                "is right. One of them was delivered before the other was there: do not use it, "
+                "and submit the job again with --model byzantine"
+            )
         if self.warning:
             lines.append(f"warning: {self.warning}")
         for stage, run in self.runs.items():
@@ -108,8 +133,13 @@ class Account:
             who = f"replica {replica}: " if replica else ""
             where = f", stage {stage}" if stage else ""
             times = f" ({count} slices)" if count > 1 else ""
-            lines.append(f"{who}{_WORDS[kind]}{where}: {text}{times}")
+            lines.append(f"{who}{self._word(kind)}{where}: {text}{times}")
         return lines
+
+    def _word(self, kind: Kind) -> str:
+        # Who differs from one other may be the one that is right.
+        is_one_to_one = kind is Kind.OUTVOTED and self.model is Model.CRASH
+        return "differs" if is_one_to_one else _WORDS[kind]
 
 
 def _times(count: int) -> str:

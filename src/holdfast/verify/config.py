@@ -13,7 +13,7 @@
     master = "spark://n1:7077"
     cores = 16
 
-Everything has a default but a pool's name and hosts.
+Everything has a default but a pool's name and hosts, and the cores of one with a master.
 """
 
 from __future__ import annotations
@@ -56,7 +56,8 @@ class Pool(_Table, frozen=True):
     master: str = ""
     """The Spark master; without one a replica has its executors in itself."""
     cores: int | None = None
-    """How many there are for verified jobs; without it as many as one likes."""
+    """How many there are for verified jobs. Without it as many as one likes, which may be only where
+    replicas do not share them with other jobs by way of a master."""
     memory: str | None = None
     spark: dict[str, str] = {}
     """Settings of Spark, as those that keep executors on these hosts."""
@@ -65,6 +66,11 @@ class Pool(_Table, frozen=True):
     launch: tuple[str, ...] = ()
     """Words before the command that starts a driver, as ["ssh", "-tt", "n1"]; without them drivers
     run beside the coordinator."""
+
+    @property
+    def is_local(self) -> bool:
+        """Whether a replica has its executors in itself."""
+        return not self.master or self.master.startswith("local")
 
 
 class Keys(_Table, frozen=True):
@@ -101,6 +107,9 @@ class Config(_Table, frozen=True):
     """A folder that all replicas see."""
     work: str | None = None
     """A folder of this machine for keys, journals and logs."""
+    slots: str | None = None
+    """A folder that all who submit jobs to these pools have in common, and no replica writes to: it
+    says who has which room. Without it `slots` in `work`."""
     allow_shared_hosts: bool = False
     """For development only."""
     replica: Need = Need()
@@ -140,6 +149,12 @@ class Config(_Table, frozen=True):
                     )
             if pool.memory is not None:
                 parse_memory(f"{place}: memory", pool.memory)
+            if pool.cores is None and not pool.is_local:
+                raise InvalidArgumentError(
+                    f"{place}: cores: how many of {pool.master} may verified jobs take? Two of them "
+                    "could each get half and wait for each other; write as cores = 16 how many "
+                    "there are"
+                )
 
     @classmethod
     def read(cls, path: Path) -> Config:
@@ -160,6 +175,7 @@ class Config(_Table, frozen=True):
             config,
             storage=_beside(path, config.storage),
             work=_beside(path, config.work),
+            slots=_beside(path, config.slots),
             security=None
             if config.security is None
             else msgspec.structs.replace(

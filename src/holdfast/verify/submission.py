@@ -129,7 +129,7 @@ class Submission:
 
     def _settings(self, pool: Pool) -> dict[str, str]:
         need = self.config.replica
-        if not pool.master or pool.master.startswith("local"):
+        if pool.is_local:
             found = {
                 "spark.master": pool.master or f"local[{need.cores}]",
                 "spark.driver.memory": need.memory,
