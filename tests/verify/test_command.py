@@ -218,7 +218,7 @@ def test_an_error_at_the_end_is_in_the_account(
         raise error
 
     monkeypatch.setattr(coordinator, "deliver", fail)
-    with pytest.raises((JobFailedError, KeyError), match="no space|bug"):
+    with pytest.raises((JobFailedError, KeyError), match=r"no space|bug"):
         desk.verify()
     account = Account.read(desk.submissions[0].folder)
     assert not account.is_verified

@@ -61,7 +61,7 @@ def test_a_file_is_read(tmp_path: Path) -> None:
         ),
         (
             '[[pools]]\nname = "a"\nhosts = ["x"]\nmaster = "spark://x:7077"',
-            r"pools #1 \(a\): cores: how many of spark://x:7077 .* write as cores = 16",
+            r"pools #1 \(a\): cores: is missing.* of spark://x:7077 .*as cores = 16",
         ),
         ("model =", "verify.toml: "),
     ],

@@ -107,7 +107,7 @@ def test_a_storage_that_fails_accuses_nobody(
     monkeypatch.setattr(slice_files, "_open", fail)
     monkeypatch.setattr(slice_files, "PAUSES", ())
     with pytest.raises(
-        StoreUnavailableError, match="can be read; .* the storage is there"
+        StoreUnavailableError, match=r"can be read; .* the storage is there"
     ) as found:
         deliver(PLAN, standing, tmp_path / "storage", tmp_path / "out", pytest.fail)
     assert not isinstance(found.value, UndeliverableError), "it would be computed again"

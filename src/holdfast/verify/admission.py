@@ -120,7 +120,7 @@ class Admission:
         return True
 
     def close(self) -> None:
-        """Raises nothing: without its lock, what stands in the ledger of this job does not count."""
+        """Raises nothing: without its lock, what the ledger says of this job does not count."""
         if self._hold < 0:
             return
         try:

@@ -56,8 +56,8 @@ class Pool(_Table, frozen=True):
     master: str = ""
     """The Spark master; without one a replica has its executors in itself."""
     cores: int | None = None
-    """How many there are for verified jobs. Without it as many as one likes, which may be only where
-    replicas do not share them with other jobs by way of a master."""
+    """How many there are for verified jobs; without it as many as one likes. Must be given where
+    there is a master that gives them out."""
     memory: str | None = None
     spark: dict[str, str] = {}
     """Settings of Spark, as those that keep executors on these hosts."""
@@ -151,9 +151,9 @@ class Config(_Table, frozen=True):
                 parse_memory(f"{place}: memory", pool.memory)
             if pool.cores is None and not pool.is_local:
                 raise InvalidArgumentError(
-                    f"{place}: cores: how many of {pool.master} may verified jobs take? Two of them "
-                    "could each get half and wait for each other; write as cores = 16 how many "
-                    "there are"
+                    f"{place}: cores: is missing, so that two jobs could each get half of those of "
+                    f"{pool.master} and wait for each other; write how many verified jobs may "
+                    "take, as cores = 16"
                 )
 
     @classmethod
