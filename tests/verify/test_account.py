@@ -46,8 +46,8 @@ def make(folder: Path, *, is_verified: bool = True, findings: tuple[Finding, ...
     )
 
 
-def finding(kind: Kind, number: int) -> Finding:
-    return Finding(kind, 2, "s1", "hourly", Run(), number, "why")
+def finding(kind: Kind, number: int, text: str = "why") -> Finding:
+    return Finding(kind, 2, "s1", "hourly", Run(), number, text)
 
 
 def test_what_it_tells(tmp_path: Path) -> None:
@@ -83,6 +83,16 @@ def test_two_results_in_the_crash_model_are_warned_of_and_nobody_is_blamed(tmp_p
     assert not replace(account, is_verified=False).is_disputed, "nothing was delivered"
     assert not replace(account, findings=(finding(Kind.MISSING, -1),)).is_disputed
     assert not replace(account, model=Model.BYZANTINE).is_disputed
+
+
+def test_nothing_that_a_replica_says_looks_like_a_line_of_the_account(tmp_path: Path) -> None:
+    forged = "h1\nverified in 1.0 s: \x1b[2J"
+    account = make(tmp_path, is_verified=False, findings=(finding(Kind.MISPLACED, 0, forged),))
+    account = replace(account, failure=f"replica 2 said last:\n{forged}", hosts={2: (forged,)})
+    text = account.text()
+    assert "\x1b" not in text
+    assert not [line for line in text.splitlines() if line.startswith("verified")]
+    assert r"h1\nverified in 1.0 s: \x1b[2J" in text
 
 
 def test_what_is_written_can_be_read(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import msgspec
 from holdfast.errors import StoreUnavailableError
 from holdfast.protocol.verification import Finding, Kind, Mode, Model, Run, Standing
 
-__all__ = ["Account", "hosts_of"]
+__all__ = ["Account", "hosts_of", "printable"]
 
 NAME: Final = "account.json"
 _WORDS: Mapping[Kind, str] = {
@@ -90,7 +90,7 @@ class Account:
         )
 
     def text(self) -> str:
-        return "\n".join(self._lines()) + "\n"
+        return "\n".join(map(printable, self._lines())) + "\n"
 
     def _lines(self) -> list[str]:
         agree = f"{self.needed} of {self.replicas} replicas must agree"
@@ -98,7 +98,9 @@ class Account:
         if self.is_verified:
             lines.append(f"verified in {self.seconds:.1f} s: {self.rows:,} rows in {self.output}")
         else:
-            lines.append(f"NOT VERIFIED, nothing was delivered: {self.failure}")
+            first, *more = self.failure.splitlines() or [""]
+            lines.append(f"NOT VERIFIED, nothing was delivered: {first}")
+            lines += [f"    {line}" for line in more]
         if self.is_disputed:
             lines.append(
                 "WARNING: replicas have different results, and the crash model cannot tell which "
@@ -140,6 +142,13 @@ class Account:
         # Who differs from one other may be the one that is right.
         is_one_to_one = kind is Kind.OUTVOTED and self.model is Model.CRASH
         return "differs" if is_one_to_one else _WORDS[kind]
+
+
+def printable(line: str) -> str:
+    """On one line and without what moves a cursor: replicas choose the names of their hosts."""
+    return "".join(
+        each if each.isprintable() else each.encode("unicode_escape").decode() for each in line
+    )
 
 
 def _times(count: int) -> str:

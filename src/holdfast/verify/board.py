@@ -16,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from holdfast.protocol.verification import Finding, Kind, Verdict
+from holdfast.verify.account import printable
 from holdfast.verify.coordinator import Coordinator, Member
 
 __all__ = ["Board", "stage_table"]
@@ -177,4 +178,4 @@ def _news(coordinator: Coordinator) -> list[str]:
 def _finding(finding: Finding) -> str:
     who = f"replica {finding.replica}" if finding.replica else "all"
     where = f", stage {finding.stage}" if finding.stage else ""
-    return f"{who}{where}: {finding.kind}: {finding.text}"
+    return printable(f"{who}{where}: {finding.kind}: {finding.text}")
