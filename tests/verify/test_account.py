@@ -41,6 +41,8 @@ def make(folder: Path, *, is_verified: bool = True, findings: tuple[Finding, ...
         pools={1: ("north",), 2: ("south", "spare")},
         hosts={1: ("n1", "n2")},
         verifier_starts=1,
+        replica_seconds=1500.0,
+        price=None,
         warning="",
         folder=folder,
     )
@@ -58,11 +60,17 @@ def test_what_it_tells(tmp_path: Path) -> None:
         "stage bills was computed again 2 times",
         "the whole job was begun again once",
         "verifiers were started again once",
+        "replicas ran 1,500.0 s, all together",
         "replica 2: outvoted, stage hourly: why (2 slices)",
         "replica 2: right digest, wrong data, stage hourly: why",
         "replica 1: in north; hosts: n1, n2",
         "replica 2: in south, then spare; hosts: none whose results count",
     ]
+
+
+def test_what_it_costs_is_told_where_there_is_a_price(tmp_path: Path) -> None:
+    account = replace(make(tmp_path), price=0.6)
+    assert "replicas ran 1,500.0 s, all together; that costs 0.25" in account.text().splitlines()
 
 
 def test_a_failure_says_that_nothing_was_delivered(tmp_path: Path) -> None:

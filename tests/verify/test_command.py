@@ -77,6 +77,15 @@ def test_a_job_is_verified_and_told_of(desk: Desk) -> None:
     assert (account.folder / "account.txt").read_text() in shown
 
 
+def test_what_replicas_cost_is_told(desk: Desk) -> None:
+    """Also of those that were started again."""
+    config = Config(pools=hosts(4), linger=60.0, price=3600.0)
+    account = desk.verify(Lie(2, "charges", Wrong.CRASH), config=config)
+    assert 0 < account.replica_seconds < 5 * (account.seconds + config.linger)
+    assert account.price == 3600.0
+    assert f"{account.replica_seconds:,.2f}" in account.text()
+
+
 def test_a_job_that_fails_names_who_disagrees(desk: Desk) -> None:
     lies = [Lie(number, "hourly", Wrong.COUNT, sticky=True) for number in (1, 3)]
     with pytest.raises(JobFailedError, match=r"(?=.*replica 1 says)(?=.*replica 3 says)"):
@@ -182,10 +191,10 @@ def test_a_spoilt_ledger_does_not_cost_the_account(desk: Desk) -> None:
 
 
 class Ended:
-    """A process that has ended."""
+    """A process that was killed."""
 
     def poll(self) -> int | None:
-        return 1
+        return -9
 
     def ask_to_end(self) -> None:
         pass
@@ -205,9 +214,9 @@ def test_verifiers_that_do_not_stay_are_in_the_account(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(coordinator, "VERIFIER_STARTS", 2)
-    with pytest.raises(JobFailedError, match="verifier 1 has ended 2 times"):
+    with pytest.raises(JobFailedError, match="verifier 1 has ended"):
         desk.verify(launch=lambda submission: Silent(submission, ()))
-    assert "verifier 1 has ended 2 times" in Account.read(desk.submissions[0].folder).failure
+    assert "verifier 1 has ended" in Account.read(desk.submissions[0].folder).failure
 
 
 @pytest.mark.parametrize("error", [StoreUnavailableError("--output: no space"), KeyError("bug")])

@@ -53,6 +53,7 @@ def test_a_file_is_read(tmp_path: Path) -> None:
         ('model = "evil"', r"Invalid enum value 'evil' - at `\$.model`"),
         ("verifiers = 0", "verifiers: 0 is too few"),
         ("restarts = -1", "restarts: -1 is too few"),
+        ("price = -0.5", "price: -0.5 is less than nothing"),
         ('[replica]\nmemory = "lots"', "'lots' is no amount of memory; write 512m"),
         ('[[pools]]\nname = "a"\nhosts = []', r"pools #1 \(a\): has no hosts"),
         (

@@ -52,6 +52,10 @@ class Account:
     """Where the tasks were whose results were agreed upon, as they say."""
     verifier_starts: int
     """How often verifiers were started again."""
+    replica_seconds: float
+    """How long replicas ran, all together and whenever they were started."""
+    price: float | None
+    """Of one replica for an hour."""
     warning: str
     folder: Path
     """With logs, journals and traces."""
@@ -117,11 +121,18 @@ class Account:
             lines.append(f"the whole job was begun again {_times(epoch)}")
         if self.verifier_starts:
             lines.append(f"verifiers were started again {_times(self.verifier_starts)}")
+        lines.append(self._cost())
         lines += self._named()
         for replica, pools in self.pools.items():
             seen = ", ".join(self.hosts.get(replica, ())) or "none whose results count"
             lines.append(f"replica {replica}: in {', then '.join(pools)}; hosts: {seen}")
         return lines
+
+    def _cost(self) -> str:
+        told = f"replicas ran {self.replica_seconds:,.1f} s, all together"
+        if self.price is None:
+            return told
+        return f"{told}; that costs {self.replica_seconds * self.price / 3600:,.2f}"
 
     def _named(self) -> list[str]:
         """What was found, once for each stage."""

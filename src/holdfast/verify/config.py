@@ -112,6 +112,8 @@ class Config(_Table, frozen=True):
     says who has which room. Without it `slots` in `work`."""
     allow_shared_hosts: bool = False
     """For development only."""
+    price: float | None = None
+    """Of one replica for an hour, in whatever money; the account says what the job has cost."""
     replica: Need = Need()
     pools: tuple[Pool, ...] = ()
     spark: dict[str, str] = {}
@@ -123,6 +125,10 @@ class Config(_Table, frozen=True):
             raise InvalidArgumentError(f"restarts: {self.restarts} is too few; give 0 or more")
         if self.linger < 0:
             raise InvalidArgumentError(f"linger: {self.linger:g} is too short; give 0 or more")
+        if self.price is not None and self.price < 0:
+            raise InvalidArgumentError(
+                f"price: {self.price:g} is less than nothing; give 0 or more"
+            )
         if isinstance(self.verifiers, int) and self.verifiers < 1:
             raise InvalidArgumentError(
                 f'verifiers: {self.verifiers} is too few; give 1 or more, or "{ALL_TO_ALL}"'

@@ -65,6 +65,20 @@ class Member:
     """The verifiers were told that it has ended."""
     is_lost: bool = False
     """It is not started again."""
+    times: list[tuple[float, float | None]] = field(default_factory=list)
+    """From when until when it ran, each time that it was started."""
+
+    def start_clock(self, now: float) -> None:
+        self.stop_clock(now)
+        self.times.append((now, None))
+
+    def stop_clock(self, now: float) -> None:
+        if self.times and self.times[-1][1] is None:
+            self.times[-1] = (self.times[-1][0], now)
+
+    def seconds(self, now: float) -> float:
+        """How long it ran, all times together."""
+        return sum((now if end is None else end) - begin for begin, end in self.times)
 
 
 @dataclass
@@ -213,6 +227,7 @@ class Coordinator:
         pool = self.placement[member.number]
         member.pools.append(pool)
         member.ended = member.code = None
+        member.start_clock(time.monotonic())
         member.running = self._launcher.start_replica(member.number, pool)
 
     def _notice_end(self, member: Member) -> None:
@@ -221,6 +236,7 @@ class Coordinator:
         member.running.end(0)
         member.running = None
         member.ended, member.code = time.monotonic(), code
+        member.stop_clock(member.ended)
         if code == 0 or (self.standing is not None and self.standing.state is JobState.FAILED):
             logger.info("replica %d has ended with %d", member.number, code)
             return
@@ -339,6 +355,7 @@ class Coordinator:
         """What is known now. What fails after the result was delivered is only warned of."""
         submission, quorum = self.submission, self.submission.quorum
         standing = self.standing
+        now = time.monotonic()
         is_verified = self._rows is not None
         warnings = [self.placement.warning, failure if is_verified and failure else ""]
         return Account(
@@ -353,12 +370,14 @@ class Coordinator:
             failure="" if is_verified else failure or "",
             output=self._output if is_verified else None,
             rows=self._rows or 0,
-            seconds=self._seconds or time.monotonic() - self._begun,
+            seconds=self._seconds or now - self._begun,
             runs={} if standing is None else {n: v.run for n, v in standing.verdicts.items()},
             findings=() if standing is None else standing.findings,
             pools={n: tuple(p.name for p in each.pools) for n, each in self.members.items()},
             hosts={} if standing is None else hosts_of(standing),
             verifier_starts=sum(each.starts - 1 for each in self._verifiers.values()),
+            replica_seconds=sum(each.seconds(now) for each in self.members.values()),
+            price=submission.config.price,
             warning="; ".join(filter(None, warnings)),
             folder=submission.folder,
         )
