@@ -57,7 +57,9 @@ class Chunk:
     def _written(cls, table: pa.Table, digest: bytes) -> Chunk:
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, _bare(table.schema)) as writer:
-            writer.write_table(table)
+            # As one batch: several could name one dictionary, and readers want bytes of its own for
+            # each.
+            writer.write_table(table.combine_chunks())
         data = sink.getvalue().to_pybytes()
         return cls(data, table.num_rows, len(data), digest)
 
