@@ -18,7 +18,7 @@ from holdfast.protocol.verification import (
     Standing,
     Verdict,
 )
-from holdfast.verify import slice_files
+from holdfast.verify import delivery, slice_files
 from holdfast.verify.delivery import UndeliverableError, check_output, deliver
 from holdfast.verify.slice_files import SliceWriter
 
@@ -96,6 +96,19 @@ def test_an_output_that_cannot_be_written_is_named(tmp_path: Path, standing: Sta
     (tmp_path / "file").touch()
     with pytest.raises(StoreUnavailableError, match=r"--output: .*Not a directory"):
         deliver(PLAN, standing, tmp_path / "storage", tmp_path / "file" / "out", lambda *copy: None)
+
+
+def test_what_may_not_last_is_not_delivered(
+    tmp_path: Path, standing: Standing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def sync(folder: Path) -> None:
+        if (tmp_path / "out").exists():
+            raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(delivery, "_sync", sync)
+    with pytest.raises(StoreUnavailableError, match=r"--output: .*Input/output error"):
+        deliver(PLAN, standing, tmp_path / "storage", tmp_path / "out", pytest.fail)
+    assert [each.name for each in tmp_path.iterdir()] == ["storage"]
 
 
 def test_a_storage_that_fails_accuses_nobody(

@@ -266,7 +266,6 @@ def test_a_storage_that_stays_away_is_an_error_and_nobodys_fault(
         )
     assert bad == [1], "it is not there"
     assert 10 < sum(storage.pauses) < 60
-    monkeypatch.setattr(slice_files, "PAUSES", ())
     assert is_broken(tmp_path, second.digest, 40, holders[0])
     assert not is_broken(tmp_path, second.digest, 40, holders[1])
 

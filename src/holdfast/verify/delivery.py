@@ -49,7 +49,11 @@ def deliver(plan: Plan, standing: Standing, storage: Path, output: Path, broken:
         if output.exists():
             raise InvalidArgumentError(f"--output: {output} was made by somebody else meanwhile")
         part.rename(output)
-        _sync(output.resolve().parent)
+        try:
+            _sync(output.resolve().parent)
+        except OSError:
+            output.rename(part)
+            raise
     except pa.ArrowNotImplementedError as error:
         raise InvalidArgumentError(
             f"--output: {output}: {error}; let the last stages cast such columns"

@@ -197,14 +197,19 @@ def read_slice(
 
 
 def is_broken(storage: Path, digest: bytes, rows: int, holder: Holder) -> bool:
-    """Whether the copy of a holder is found not to be what was agreed on, or not to be there."""
-    told: list[str] = []
+    """Whether the copy of a holder is found not to be what was agreed on, or not to be there.
+
+    Of one that cannot be read nobody knows; it is tried once, for who asks has others to look after.
+    """
     try:
-        for _ in read_slice(storage, digest, rows, [holder], lambda _, why: told.append(why)):
-            pass
-    except StoreUnavailableError:
-        pass
-    return bool(told)
+        with _Opened(storage, holder.path, digest, rows) as opened:
+            for _ in opened.pieces(0):
+                pass
+    except StoreCorruptError:
+        return True
+    except StoreUnavailableError as error:
+        logger.warning("the copy of replica %d cannot be read: %s", holder.replica, error)
+    return False
 
 
 class _Opened:
