@@ -64,6 +64,10 @@ def test_a_file_is_read(tmp_path: Path) -> None:
             '[[pools]]\nname = "a"\nhosts = ["x"]\nmaster = "spark://x:7077"',
             r"pools #1 \(a\): cores: is missing.* of spark://x:7077 .*as cores = 16",
         ),
+        (
+            '[[pools]]\nname = "a"\nhosts = ["x"]\nspark = {"spark.master" = "yarn"}',
+            r"pools #1 \(a\): cores: is missing.* of yarn ",
+        ),
         ("model =", "verify.toml: "),
     ],
 )

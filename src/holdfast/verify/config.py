@@ -29,7 +29,7 @@ from holdfast.errors import InvalidArgumentError
 from holdfast.protocol.verification import Mode, Model
 from holdfast.wire.security import Security
 
-__all__ = ["ALL_TO_ALL", "Config", "Keys", "Need", "Pool", "parse_memory"]
+__all__ = ["ALL_TO_ALL", "Config", "Keys", "Need", "Pool", "is_local", "parse_memory"]
 
 ALL_TO_ALL: Final = "all-to-all"
 
@@ -66,11 +66,6 @@ class Pool(_Table, frozen=True):
     launch: tuple[str, ...] = ()
     """Words before the command that starts a driver, as ["ssh", "-tt", "n1"]; without them drivers
     run beside the coordinator."""
-
-    @property
-    def is_local(self) -> bool:
-        """Whether a replica has its executors in itself."""
-        return not self.master or self.master.startswith("local")
 
 
 class Keys(_Table, frozen=True):
@@ -155,10 +150,11 @@ class Config(_Table, frozen=True):
                     )
             if pool.memory is not None:
                 parse_memory(f"{place}: memory", pool.memory)
-            if pool.cores is None and not pool.is_local:
+            master = (self.spark | pool.spark).get("spark.master", pool.master)
+            if pool.cores is None and not is_local(master):
                 raise InvalidArgumentError(
                     f"{place}: cores: is missing, so that two jobs could each get half of those of "
-                    f"{pool.master} and wait for each other; write how many verified jobs may "
+                    f"{master} and wait for each other; write how many verified jobs may "
                     "take, as cores = 16"
                 )
 
@@ -214,6 +210,11 @@ class Config(_Table, frozen=True):
             key=keys.key,
             authority=keys.authority,
         )
+
+
+def is_local(master: str) -> bool:
+    """Whether a replica has its executors in itself."""
+    return not master or master.startswith("local")
 
 
 def parse_memory(place: str, text: str) -> int:

@@ -199,7 +199,7 @@ def read_slice(
 def is_broken(storage: Path, digest: bytes, rows: int, holder: Holder) -> bool:
     """Whether the copy of a holder is found not to be what was agreed on, or not to be there.
 
-    Of one that cannot be read nobody knows; it is tried once, for who asks has others to look after.
+    Of one that cannot be read nobody knows. It is tried once: who asks has others to look after.
     """
     try:
         with _Opened(storage, holder.path, digest, rows) as opened:
