@@ -102,13 +102,13 @@ class Config(_Table, frozen=True):
     """A folder that all replicas see."""
     work: str | None = None
     """A folder of this machine for keys, journals and logs."""
-    slots: str | None = None
-    """A folder that all who submit jobs to these pools have in common, and no replica writes to: it
-    says who has which room. Without it `slots` in `work`."""
     allow_shared_hosts: bool = False
     """For development only."""
     price: float | None = None
     """Of one replica for an hour, in whatever money; the account says what the job has cost."""
+    slots: str | None = None
+    """A folder that all who submit jobs to these pools have in common, and no replica writes to: it
+    says who has which room. Without it `slots` in `work`."""
     replica: Need = Need()
     pools: tuple[Pool, ...] = ()
     spark: dict[str, str] = {}
