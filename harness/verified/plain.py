@@ -110,7 +110,8 @@ class PlainComputer:
                 self._witness.broken(parent, number, holder.replica)
 
             storage = Path(self._orders.storage)
-            pieces += list(read_slice(storage, wanted.digest, wanted.holders, tell))
+            wanted_rows = read_slice(storage, wanted.digest, wanted.rows, wanted.holders, tell)
+            pieces += list(wanted_rows)
         return pa.concat_tables(pieces)
 
     def _write(self, step: Compute, table: pa.Table) -> tuple[Agreed, ...]:

@@ -146,7 +146,9 @@ def test_a_job_survives_kills_of_a_replica_a_worker_and_the_verifier(tmp_path: P
         rows = [
             row
             for agreed in standing.verdicts["most"].slices.values()
-            for piece in read_slice(submission.storage, agreed.digest, agreed.holders, refuse)
+            for piece in read_slice(
+                submission.storage, agreed.digest, agreed.rows, agreed.holders, refuse
+            )
             for row in piece.to_pylist()
         ]
         assert rows == [{"n": MOST}]

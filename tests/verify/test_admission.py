@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from holdfast.errors import InvalidArgumentError, StoreCorruptError
+from holdfast.errors import InvalidArgumentError, StoreCorruptError, StoreUnavailableError
 from holdfast.verify.admission import LEDGER, Admission
 from holdfast.verify.config import Need, Pool
 
@@ -86,3 +87,22 @@ def test_a_damaged_ledger_is_named(tmp_path: Path) -> None:
     (tmp_path / LEDGER).write_text("{")
     with pytest.raises(StoreCorruptError, match=LEDGER):
         ask(tmp_path, "a").enter()
+
+
+def test_a_ledger_that_is_damaged_later_ends_no_job(tmp_path: Path) -> None:
+    """It moves nowhere then, and what it had is free all the same."""
+    with ask(tmp_path, "a") as job:
+        assert job.enter() == ""
+        (tmp_path / LEDGER).write_text("{")
+        third = Pool(name="p3", hosts=("h3",), cores=2)
+        assert not job.move({1: pools()[1], 2: third})
+    (tmp_path / LEDGER).unlink()
+    with ask(tmp_path, "b") as other:
+        assert other.enter() == ""
+
+
+def test_a_folder_that_is_gone_is_named(tmp_path: Path) -> None:
+    with ask(tmp_path / "slots", "a") as job:
+        shutil.rmtree(tmp_path / "slots")
+        with pytest.raises(StoreUnavailableError, match="a folder for `slots`"):
+            job.enter()

@@ -1,15 +1,18 @@
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
 
+import pytest
 from rich.console import Console
 
 from harness.verified.holds import Hold, Seen
 from harness.verified.lies import Lie, Wrong
 from harness.verified.plain import ThreadLauncher, write_energy
 from holdfast.protocol.verification import Quorum
-from holdfast.verify.board import Board, stage_table
+from holdfast.verify.board import Board, _read_trace, stage_table
 from holdfast.verify.config import Config, Pool
 from holdfast.verify.coordinator import Coordinator
 from holdfast.verify.placement import plan_placement
@@ -62,3 +65,50 @@ def test_elsewhere_there_are_lines_each_once(tmp_path: Path) -> None:
     assert "replica 3: started in p3" in lines
     assert "stage bills: agreed upon in run 0.0" in lines
     assert any(line.startswith("replica 2, stage hourly: outvoted") for line in lines)
+
+
+STARTS = b'{"stage": "hourly", "event": "starts"}\n'
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"{}",
+        b"[]",
+        b"7",
+        b"null",
+        b'{"stage": [], "event": "made"}',
+        b'{"stage": "hourly", "event": {}}',
+        b'{"stage": "hourly", "event": "\\u001b[2J"}',
+        b'{"stage": "hourly", "event": "made"',
+        b"\xff\xfe",
+        b'{"stage": "\xff", "event": "made"}',
+        b'{"x": ' + b"[" * 100_000,
+        b"[" * 100_000,
+    ],
+)
+def test_a_replica_may_write_anything_to_its_trace(tmp_path: Path, line: bytes) -> None:
+    trace = tmp_path / "trace.jsonl"
+    trace.write_bytes(STARTS + line + b"\n" + STARTS.replace(b"hourly", b"bills") + line)
+    assert _read_trace(trace) == {"hourly": "starts", "bills": "starts"}
+
+
+def make_sparse(path: Path) -> None:
+    with path.open("wb") as file:
+        file.truncate(2**42)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [make_sparse, os.mkfifo, Path.mkdir, lambda path: path.symlink_to(path)],
+    ids=["huge", "pipe", "folder", "loop"],
+)
+def test_a_trace_that_is_no_file_is_as_none(tmp_path: Path, make: Callable[[Path], object]) -> None:
+    make(tmp_path / "trace.jsonl")
+    assert _read_trace(tmp_path / "trace.jsonl") == {}
+
+
+def test_of_a_long_trace_the_end_is_read(tmp_path: Path) -> None:
+    trace = tmp_path / "trace.jsonl"
+    trace.write_bytes(STARTS * 50_000 + b'{"stage": "bills", "event": "made"}\n')
+    assert _read_trace(trace) == {"hourly": "starts", "bills": "made"}

@@ -19,9 +19,9 @@ from harness.verified.holds import Hold, Seen
 from harness.verified.lies import Lie, Wrong
 from harness.verified.plain import ThreadLauncher, write_energy
 from harness.waiting import wait_for
-from holdfast.errors import HoldfastError, InvalidArgumentError
+from holdfast.errors import HoldfastError, InvalidArgumentError, StoreUnavailableError
 from holdfast.protocol.verification import Mode, Model
-from holdfast.verify import JobFailedError
+from holdfast.verify import JobFailedError, coordinator
 from holdfast.verify.account import Account
 from holdfast.verify.command import verify_job
 from holdfast.verify.config import Config, Need, Pool
@@ -78,6 +78,15 @@ def test_a_job_is_verified_and_told_of(desk: Desk) -> None:
     assert (account.folder / "account.txt").read_text() in shown
 
 
+def test_what_replicas_cost_is_told(desk: Desk) -> None:
+    """Also of those that were started again."""
+    config = Config(pools=hosts(4), linger=60.0, price=3600.0)
+    account = desk.verify(Lie(2, "charges", Wrong.CRASH), config=config)
+    assert 0 < account.replica_seconds < 5 * (account.seconds + config.linger)
+    assert account.price == 3600.0
+    assert f"{account.replica_seconds:,.2f}" in account.text()
+
+
 def test_a_job_that_fails_names_who_disagrees(desk: Desk) -> None:
     lies = [Lie(number, "hourly", Wrong.COUNT, sticky=True) for number in (1, 3)]
     with pytest.raises(JobFailedError, match=r"(?=.*replica 1 says)(?=.*replica 3 says)"):
@@ -115,9 +124,9 @@ def test_a_job_waits_for_room_or_is_refused(desk: Desk, tmp_path: Path) -> None:
     slow = Thread(target=run_to_end, args=(desk, config, held, ending))
     slow.start()
     try:
-        ledger = tmp_path / "storage" / "slots" / "ledger.json"
+        ledger = tmp_path / "work" / "slots" / "ledger.json"
         wait_for("a job", lambda: ledger.exists() and "true" in ledger.read_text(), 60)
-        (tmp_path / "other" / "storage").symlink_to(tmp_path / "storage")
+        config = config.override({"slots": str(tmp_path / "work" / "slots")})
         with pytest.raises(InvalidArgumentError, match=r"pool p1 has 1 cores.*--wait"):
             other.verify(config=config)
         waiting = Thread(target=other.verify, kwargs={"config": config, "wait": True})
@@ -156,6 +165,89 @@ def test_the_crash_model_cannot_tell_who_is_right(desk: Desk) -> None:
     held = Lie(1, "charges", Wrong.HANG), Lie(2, "charges", Wrong.HANG)
     with pytest.raises(JobFailedError, match="the crash model cannot tell which is right"):
         desk.verify(Lie(1, "hourly", Wrong.VALUE), *held, config=config)
+
+
+def test_another_result_after_the_delivery_is_warned_of(desk: Desk) -> None:
+    config = Config(model=Model.CRASH, mode=Mode.BLOCKING, pools=hosts(2), linger=60.0)
+    late = Hold(2, "bills", Seen(1, "bills", "made"))
+    account = desk.verify(Lie(2, "bills", Wrong.VALUE), config=config, holds=[late])
+    assert account.is_verified
+    assert account.is_disputed
+    assert "WARNING: replicas have different results" in desk.screen.getvalue()
+
+
+class Spoiling(ThreadLauncher):
+    """A replica spoils the ledger when it is let in."""
+
+    def start_replica(self, number: int, pool: Pool) -> Running:
+        (self._submission.folder.parent / "slots" / "ledger.json").write_text("{")
+        return super().start_replica(number, pool)
+
+
+def test_a_spoilt_ledger_does_not_cost_the_account(desk: Desk) -> None:
+    account = desk.verify(launch=lambda submission: Spoiling(submission, ()))
+    assert account.is_verified
+    assert Account.read(account.folder) == account
+    assert not (desk.folder / "storage" / "slots").exists(), "replicas write there"
+
+
+class Ended:
+    """A process that was killed."""
+
+    def poll(self) -> int | None:
+        return -9
+
+    def ask_to_end(self) -> None:
+        pass
+
+    def end(self, patience: float) -> None:
+        pass
+
+
+class Silent(ThreadLauncher):
+    """No verifier stays."""
+
+    def start_verifier(self, number: int) -> Running:
+        return Ended()
+
+
+def test_verifiers_that_do_not_stay_are_in_the_account(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(coordinator, "VERIFIER_STARTS", 2)
+    with pytest.raises(JobFailedError, match="verifier 1 has ended"):
+        desk.verify(launch=lambda submission: Silent(submission, ()))
+    assert "verifier 1 has ended" in Account.read(desk.submissions[0].folder).failure
+
+
+@pytest.mark.parametrize("error", [StoreUnavailableError("--output: no space"), KeyError("bug")])
+def test_an_error_at_the_end_is_in_the_account(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def fail(*_: object) -> int:
+        raise error
+
+    monkeypatch.setattr(coordinator, "deliver", fail)
+    with pytest.raises((JobFailedError, KeyError), match=r"no space|bug"):
+        desk.verify()
+    account = Account.read(desk.submissions[0].folder)
+    assert not account.is_verified
+    assert account.output is None
+    assert str(error) in account.failure
+    assert set(account.runs) == {"hourly", "charges", "bills"}
+
+
+def test_an_error_after_the_delivery_does_not_deny_it(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise StoreUnavailableError("the disk is gone")
+
+    monkeypatch.setattr(coordinator.Coordinator, "_linger", fail)
+    account = desk.verify()
+    assert account.output is not None
+    assert desk.is_right(account.output)
+    assert "warning: the disk is gone" in account.text()
 
 
 def test_a_verifier_whose_port_was_taken_says_so_at_once(desk: Desk) -> None:

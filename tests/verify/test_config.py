@@ -12,6 +12,7 @@ WHOLE = """
 model = "crash"
 mode = "blocking"
 storage = "shared"
+slots = "slots"
 verifiers = "all-to-all"
 
 [replica]
@@ -39,6 +40,7 @@ def test_a_file_is_read(tmp_path: Path) -> None:
     assert config.model is Model.CRASH
     assert config.mode is Mode.BLOCKING
     assert config.storage == str(tmp_path / "shared")
+    assert config.slots == str(tmp_path / "slots")
     assert config.verifiers == "all-to-all"
     assert config.replica.cores == 2
     assert config.pools[0].spark == {"spark.executor.memory": "2g"}
@@ -51,11 +53,20 @@ def test_a_file_is_read(tmp_path: Path) -> None:
         ('model = "evil"', r"Invalid enum value 'evil' - at `\$.model`"),
         ("verifiers = 0", "verifiers: 0 is too few"),
         ("restarts = -1", "restarts: -1 is too few"),
+        ("price = -0.5", "price: -0.5 is less than nothing"),
         ('[replica]\nmemory = "lots"', "'lots' is no amount of memory; write 512m"),
         ('[[pools]]\nname = "a"\nhosts = []', r"pools #1 \(a\): has no hosts"),
         (
             '[[pools]]\nname = "a"\nhosts = ["x"]\n[[pools]]\nname = "b"\nhosts = ["x"]',
             r"pools #2 \(b\): host x is in pool a too",
+        ),
+        (
+            '[[pools]]\nname = "a"\nhosts = ["x"]\nmaster = "spark://x:7077"',
+            r"pools #1 \(a\): cores: is missing.* of spark://x:7077 .*as cores = 16",
+        ),
+        (
+            '[[pools]]\nname = "a"\nhosts = ["x"]\nspark = {"spark.master" = "yarn"}',
+            r"pools #1 \(a\): cores: is missing.* of yarn ",
         ),
         ("model =", "verify.toml: "),
     ],
@@ -64,6 +75,12 @@ def test_what_is_wrong_is_named(tmp_path: Path, text: str, message: str) -> None
     with pytest.raises(InvalidArgumentError, match=message) as found:
         read(tmp_path, text)
     assert "verify.toml" in str(found.value)
+
+
+@pytest.mark.parametrize("master", ["", "local", "local[4]"])
+def test_replicas_that_share_no_cores_need_no_bound(tmp_path: Path, master: str) -> None:
+    text = f'[[pools]]\nname = "a"\nhosts = ["x"]\nmaster = "{master}"'
+    assert read(tmp_path, text).pools[0].cores is None
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:

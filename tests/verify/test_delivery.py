@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 from pathlib import Path, PurePosixPath
 
 import pyarrow as pa
@@ -17,6 +18,7 @@ from holdfast.protocol.verification import (
     Standing,
     Verdict,
 )
+from holdfast.verify import delivery, slice_files
 from holdfast.verify.delivery import UndeliverableError, check_output, deliver
 from holdfast.verify.slice_files import SliceWriter
 
@@ -94,3 +96,69 @@ def test_an_output_that_cannot_be_written_is_named(tmp_path: Path, standing: Sta
     (tmp_path / "file").touch()
     with pytest.raises(StoreUnavailableError, match=r"--output: .*Not a directory"):
         deliver(PLAN, standing, tmp_path / "storage", tmp_path / "file" / "out", lambda *copy: None)
+
+
+def test_what_may_not_last_is_not_delivered(
+    tmp_path: Path, standing: Standing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def sync(folder: Path) -> None:
+        if (tmp_path / "out").exists():
+            raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(delivery, "_sync", sync)
+    with pytest.raises(StoreUnavailableError, match=r"--output: .*Input/output error"):
+        deliver(PLAN, standing, tmp_path / "storage", tmp_path / "out", pytest.fail)
+    assert [each.name for each in tmp_path.iterdir()] == ["storage"]
+
+
+def test_a_storage_that_fails_accuses_nobody(
+    tmp_path: Path, standing: Standing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(slice_files, "_open", fail)
+    monkeypatch.setattr(slice_files, "PAUSES", ())
+    with pytest.raises(
+        StoreUnavailableError, match=r"can be read; .* the storage is there"
+    ) as found:
+        deliver(PLAN, standing, tmp_path / "storage", tmp_path / "out", pytest.fail)
+    assert not isinstance(found.value, UndeliverableError), "it would be computed again"
+    assert [each.name for each in tmp_path.iterdir()] == ["storage"]
+
+
+def test_columns_that_parquet_does_not_have_are_named(tmp_path: Path) -> None:
+    rows = pa.table({"nothing": pa.array([{}], pa.struct([]))})
+    with SliceWriter(tmp_path, PurePosixPath("job"), 0, rows.schema) as writer:
+        writer.add(rows)
+        written = writer.finish()
+    agreed = Agreed(written.digest, 1, (Holder(1, "h1", written.path),))
+    verdict = Verdict("last", Run(), StageState.OK, {0: agreed})
+    with pytest.raises(InvalidArgumentError, match=r"--output: .*struct.*cast such columns"):
+        deliver(
+            Plan({"last": []}, slices=1),
+            Standing(JobState.DONE, {"last": verdict}),
+            tmp_path,
+            tmp_path / "out",
+            pytest.fail,
+        )
+
+
+def test_metadata_that_nobody_voted_on_is_not_delivered(tmp_path: Path, standing: Standing) -> None:
+    """Nor anything else than is in every other file."""
+    (agreed, _) = standing.verdicts["last"].slices.values()
+    path = tmp_path / "storage" / agreed.holders[0].path
+    end = path.read_bytes()[-slice_files._END.size - 32 :]
+    schema = ROWS.schema.with_metadata({"org.apache.spark.sql.parquet.row.metadata": "{}"})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, schema) as writer:
+        writer.write_table(ROWS.cast(schema))
+    data = sink.getvalue().to_pybytes()
+    path.write_bytes(data + len(data).to_bytes(8, "little") + end)
+    deliver(PLAN, standing, tmp_path / "storage", tmp_path / "out", pytest.fail)
+    written = [
+        pq.read_metadata(tmp_path / "out" / "last" / f"0000{number}.parquet").metadata
+        for number in (0, 1)
+    ]
+    assert written[0] == written[1]
+    assert pq.read_table(tmp_path / "out" / "last" / "00000.parquet") == ROWS

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import os
 import random
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
+from typing import BinaryIO
 
 import pyarrow as pa
 import pytest
 
-from holdfast.errors import StoreUnavailableError
+from holdfast.errors import InvalidArgumentError, StoreUnavailableError
 from holdfast.protocol.verification import Holder
+from holdfast.verify import slice_files
 from holdfast.verify.slice_files import (
     PIECE_ROWS,
     SliceWriter,
+    UnreadableError,
     Written,
+    is_broken,
     read_slice,
 )
 
@@ -39,13 +45,16 @@ def write(storage: Path, table: pa.Table, cuts: list[int] | None = None) -> Writ
         return writer.finish()
 
 
-def read(storage: Path, *copies: Written) -> tuple[pa.Table, list[int]]:
+def read(
+    storage: Path, *copies: Written, pause: Callable[[float], None] | None = None
+) -> tuple[pa.Table, list[int]]:
     """The rows of the slice that the last copy has, and whose copies were found bad."""
     holders = [Holder(number, "here", each.path) for number, each in enumerate(copies)]
     bad: list[int] = []
     tell = lambda holder, _: bad.append(holder.replica)  # noqa: E731
-    pieces = list(read_slice(storage, copies[-1].digest, holders, tell))
-    return pa.concat_tables(pieces), bad
+    wanted = copies[-1]
+    pieces = read_slice(storage, wanted.digest, wanted.rows, holders, tell, pause or pytest.fail)
+    return pa.concat_tables(list(pieces)), bad
 
 
 @pytest.mark.parametrize("rows", [0, 1, PIECE_ROWS - 1, PIECE_ROWS, PIECE_ROWS + 1, ROWS])
@@ -126,7 +135,64 @@ def test_files_that_end_too_early_or_go_on_are_found(tmp_path: Path) -> None:
         assert read(tmp_path, first, second) == (table, [0])
 
 
-@pytest.mark.parametrize("path", ["../outside", "/etc/hostname", "job/none", "job", "pipe", "link"])
+def test_metadata_that_nobody_voted_on_is_not_given_out(tmp_path: Path) -> None:
+    """Spark reads other columns than there are where metadata says so."""
+    table = table_of(40)
+    written = write(tmp_path, table)
+    digest = table_digest(tmp_path, written)
+    fields = [field.with_metadata({"PARQUET:field_id": "7"}) for field in SCHEMA]
+    schema = pa.schema(fields, {"org.apache.spark.sql.parquet.row.metadata": "{}"})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, schema) as writer:
+        writer.write_table(table.cast(schema))
+    data = sink.getvalue().to_pybytes()
+    end = slice_files._ENTRY.pack(len(data), digest) + slice_files._END.pack(40, 1)
+    (tmp_path / written.path).write_bytes(data + end)
+    found, _ = read(tmp_path, written)
+    assert found.schema.equals(SCHEMA, check_metadata=True)
+    assert found == table
+
+
+def table_digest(storage: Path, written: Written) -> bytes:
+    """Of the only piece."""
+    end = (storage / written.path).read_bytes()[-slice_files._END.size - 32 :]
+    return end[:32]
+
+
+def test_no_more_is_read_than_a_slice_of_so_many_rows_can_have(tmp_path: Path) -> None:
+    """Whatever a file says that is as long as disks are."""
+    table = table_of(40)
+    first, second = write(tmp_path, table), write(tmp_path, table)
+    path = tmp_path / first.path
+    digest = table_digest(tmp_path, first)
+    huge = 2**42
+    many = huge // slice_files._ENTRY.size
+    for rows, pieces, length in ((40, many, 0), (40, 1, huge), (many * PIECE_ROWS, many, 0)):
+        end = slice_files._ENTRY.pack(length, digest) + slice_files._END.pack(rows, pieces)
+        with path.open("wb") as file:
+            file.truncate(huge)
+            file.seek(huge)
+            file.write(end)
+        assert read(tmp_path, first, second) == (table, [0])
+
+
+def test_rows_that_are_too_large_for_readers_are_not_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slice_files, "PIECE_BYTES", 2**20)
+    write(tmp_path, table_of(PIECE_ROWS))
+    rows = table_of(4).set_column(1, "name", pa.array(["x" * 2**20] * 4))
+    with pytest.raises(InvalidArgumentError, match="4 rows have 4 MiB, of which 1 may be"):
+        write(tmp_path, rows)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("../outside", "/etc/hostname", "job/none", "job", "", ".", "a\0b", "x" * 5000),
+        *("pipe", "link", "loop", "loop/x", "job/../link", "folder/outside", "chain"),
+    ],
+)
 def test_only_plain_files_of_the_storage_are_read(tmp_path: Path, path: str) -> None:
     storage = tmp_path / "storage"
     table = table_of(40)
@@ -134,7 +200,83 @@ def test_only_plain_files_of_the_storage_are_read(tmp_path: Path, path: str) -> 
     (tmp_path / "outside").write_bytes((storage / good.path).read_bytes())
     os.mkfifo(storage / "pipe")
     (storage / "link").symlink_to(tmp_path / "outside")
+    (storage / "loop").symlink_to("loop")
+    (storage / "folder").symlink_to(tmp_path)
+    for at in range(1500):
+        (storage / f"chain{at or ''}").symlink_to(f"chain{at + 1}")
     assert read(storage, replace(good, path=path), good) == (table, [0])
+
+
+class Storage:
+    """One that does not give out some files, for a while."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *paths: str) -> None:
+        self.paths = set(paths)
+        self.pauses: list[float] = []
+        self._open = slice_files._open
+        monkeypatch.setattr(slice_files, "_open", self.open)
+
+    def open(self, storage: Path, path: str) -> BinaryIO:
+        if path in self.paths:
+            raise OSError(errno.ESTALE, "Stale file handle")
+        return self._open(storage, path)
+
+    def pause(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+
+    def mend(self, seconds: float) -> None:
+        self.pause(seconds)
+        self.paths.clear()
+
+
+def test_who_cannot_be_read_is_not_accused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = table_of(40)
+    first, second = write(tmp_path, table), write(tmp_path, table)
+    Storage(monkeypatch, first.path)
+    assert read(tmp_path, first, second) == (table, [])
+    assert not is_broken(tmp_path, second.digest, 40, Holder(2, "here", second.path))
+
+
+def test_a_storage_that_comes_back_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = table_of(40)
+    first, second = write(tmp_path, table), write(tmp_path, table)
+    storage = Storage(monkeypatch, first.path, second.path)
+    assert read(tmp_path, first, second, pause=storage.mend) == (table, [])
+    assert len(storage.pauses) == 1
+
+
+def test_a_storage_that_stays_away_is_an_error_and_nobodys_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = write(tmp_path, table_of(40)), write(tmp_path, table_of(40))
+    (tmp_path / first.path).unlink()
+    storage = Storage(monkeypatch, second.path)
+    bad: list[int] = []
+    holders = [Holder(1, "here", first.path), Holder(2, "here", second.path)]
+    with pytest.raises(UnreadableError, match="none of its copies can be read"):
+        list(
+            read_slice(
+                tmp_path,
+                second.digest,
+                40,
+                holders,
+                lambda holder, _: bad.append(holder.replica),
+                storage.pause,
+            )
+        )
+    assert bad == [1], "it is not there"
+    assert 10 < sum(storage.pauses) < 60
+    assert is_broken(tmp_path, second.digest, 40, holders[0])
+    assert not is_broken(tmp_path, second.digest, 40, holders[1])
+
+
+def test_a_storage_that_is_not_there_is_nobodys_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slice_files, "PAUSES", ())
+    written = write(tmp_path, table_of(40))
+    with pytest.raises(UnreadableError):
+        read(tmp_path / "none", written)
 
 
 def test_no_right_copy_is_an_error_that_names_whom_it_asked(tmp_path: Path) -> None:

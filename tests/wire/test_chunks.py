@@ -151,6 +151,54 @@ def test_bits_of_floats_count() -> None:
     assert digest_of(tables[2]) == digest_of(tables[2])
 
 
+MARK = {"org.apache.spark.sql.parquet.row.metadata": "{}"}
+
+
+def marked(kind: pa.DataType) -> pa.DataType:
+    """The type with metadata in it, and with other names of what has none to count."""
+    if pa.types.is_struct(kind):
+        return pa.struct([marked_field(field, field.name) for field in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(marked_field(kind.key_field, "k"), marked_field(kind.item_field, "v"))
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(marked_field(kind.value_field, "other"), kind.list_size)
+    if pa.types.is_large_list(kind):
+        return pa.large_list(marked_field(kind.value_field, "other"))
+    if pa.types.is_list(kind):
+        return pa.list_(marked_field(kind.value_field, "other"))
+    return kind
+
+
+def marked_field(field: pa.Field, name: str) -> pa.Field:
+    return pa.field(name, marked(field.type), field.nullable, metadata=MARK)
+
+
+def stream_of(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue().to_pybytes()
+
+
+@pytest.mark.parametrize("kind", TYPES, ids=str)
+def test_what_a_digest_does_not_cover_is_not_in_a_chunk(kind: pa.DataType) -> None:
+    """Neither of an own table nor of one that somebody sends under a right digest."""
+    plain = Chunk.of(pa.table({"x": pa.nulls(2, kind)}))
+    field = marked_field(pa.field("x", kind), "x")
+    table = pa.table({"x": pa.nulls(2, field.type)}, pa.schema([field], metadata=MARK))
+    for chunk in (Chunk.of(table), Chunk.received(stream_of(table), 2, plain.digest)):
+        assert chunk.digest == plain.digest
+        assert chunk.table().schema.equals(plain.table().schema, check_metadata=True)
+        assert chunk.table() == plain.table()
+
+
+@pytest.mark.parametrize("kind", [pa.uuid(), pa.list_(pa.uuid()), pa.json_()], ids=str)
+def test_types_of_extensions_are_refused(kind: pa.DataType) -> None:
+    """They come as metadata of plain ones, so that a reader could take them for others."""
+    with pytest.raises(WireError, match="has no digest"):
+        Chunk.received(stream_of(pa.table({"x": pa.nulls(2, kind)})), 2, bytes(32))
+
+
 def test_types_names_and_nullability_count_and_metadata_does_not() -> None:
     column = pa.array(["a", "b"])
     table = pa.table({"c": column})

@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 
 from holdfast.errors import InvalidArgumentError
-from holdfast.wire.chunks import digest_of
+from holdfast.wire import untrusted
+from holdfast.wire.chunks import Chunk, digest_of
 from holdfast.wire.errors import WireError
 from holdfast.wire.untrusted import check_table, read_table
 from tests.wire.samples import mutate, readings
@@ -36,6 +37,38 @@ def test_tables_are_read(table: pa.Table) -> None:
 def test_what_could_grow_is_refused(table: pa.Table, compression: str) -> None:
     with pytest.raises(WireError, match="compressed"):
         read_table(written(table, compression))
+
+
+def test_columns_that_share_bytes_are_refused() -> None:
+    """A million of them would take a million times as long to hash as to write."""
+    columns, size = 8, 64 * 1024
+    values = pa.array([bytes(1024)] * 64, pa.binary(1024))
+    data = bytearray(written(pa.table({f"c{at}": values for at in range(columns)})))
+    # Of each column where its validity lies, which has no bytes, and then where its values do.
+    places = [number for at in range(columns) for number in (at * size, 0, at * size, size)]
+    at = data.index(struct.pack(f"<{len(places)}q", *places))
+    struct.pack_into(f"<{len(places)}q", data, at, *(0, 0, 0, size) * columns)
+    struct.pack_into("<q", data, data.index(struct.pack("<q", columns * size)), size)
+    end = len(data) - 8
+    del data[end - (columns - 1) * size : end]
+    assert pa.ipc.open_stream(bytes(data)).read_all().num_columns == columns, "Arrow reads it"
+    with pytest.raises(WireError, match="share bytes"):
+        read_table(bytes(data))
+
+
+def test_many_batches_may_name_one_dictionary() -> None:
+    words = pa.array(["word" * 100]).dictionary_encode()
+    table = pa.table({"c": pa.chunked_array([words] * 50)})
+    chunk = Chunk.of(table)
+    assert Chunk.received(chunk.read(), 50, chunk.digest).table() == table.combine_chunks()
+
+
+def test_there_may_be_only_so_many_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(untrusted, "MAX_METADATA", 2**16)
+    table = pa.table({f"c{at}": pa.nulls(0) for at in range(2000)})
+    assert read_table(written(table.select(range(100)))).num_columns == 100
+    with pytest.raises(WireError, match="too many columns"):
+        read_table(written(table))
 
 
 def test_tampered_tables_are_read_or_refused() -> None:

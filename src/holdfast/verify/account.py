@@ -10,9 +10,10 @@ from typing import Final
 
 import msgspec
 
+from holdfast.errors import StoreUnavailableError
 from holdfast.protocol.verification import Finding, Kind, Mode, Model, Run, Standing
 
-__all__ = ["Account", "hosts_of"]
+__all__ = ["Account", "hosts_of", "printable"]
 
 NAME: Final = "account.json"
 _WORDS: Mapping[Kind, str] = {
@@ -51,16 +52,29 @@ class Account:
     """Where the tasks were whose results were agreed upon, as they say."""
     verifier_starts: int
     """How often verifiers were started again."""
+    replica_seconds: float
+    """How long replicas ran, all together and whenever they were started."""
+    price: float | None
+    """Of one replica for an hour."""
     warning: str
     folder: Path
     """With logs, journals and traces."""
 
     def write(self) -> Path:
-        """As text and as JSON, into the folder of the submission; where the text is."""
+        """As text and as JSON, into the folder of the submission; where the text is.
+
+        Raises StoreUnavailableError with the text if it cannot be written.
+        """
         text = self.folder / "account.txt"
-        text.write_text(self.text())
         found = msgspec.json.encode(self, enc_hook=str)
-        (self.folder / NAME).write_bytes(msgspec.json.format(found) + b"\n")
+        try:
+            text.write_text(self.text())
+            (self.folder / NAME).write_bytes(msgspec.json.format(found) + b"\n")
+        except OSError as error:
+            raise StoreUnavailableError(
+                f"{self.folder}: {error.strerror}; make room for accounts there. This one is:\n"
+                f"{self.text()}"
+            ) from error
         return text
 
     @classmethod
@@ -70,8 +84,17 @@ class Account:
             (folder / NAME).read_bytes(), type=cls, dec_hook=lambda kind, value: kind(value)
         )
 
+    @property
+    def is_disputed(self) -> bool:
+        """Whether another result came after one was delivered on the word of a single replica."""
+        return (
+            self.is_verified
+            and self.model is Model.CRASH
+            and any(each.kind in (Kind.OUTVOTED, Kind.EQUIVOCATED) for each in self.findings)
+        )
+
     def text(self) -> str:
-        return "\n".join(self._lines()) + "\n"
+        return "\n".join(map(printable, self._lines())) + "\n"
 
     def _lines(self) -> list[str]:
         agree = f"{self.needed} of {self.replicas} replicas must agree"
@@ -79,7 +102,15 @@ class Account:
         if self.is_verified:
             lines.append(f"verified in {self.seconds:.1f} s: {self.rows:,} rows in {self.output}")
         else:
-            lines.append(f"NOT VERIFIED, nothing was delivered: {self.failure}")
+            first, *more = self.failure.splitlines() or [""]
+            lines.append(f"NOT VERIFIED, nothing was delivered: {first}")
+            lines += [f"    {line}" for line in more]
+        if self.is_disputed:
+            lines.append(
+                "WARNING: replicas have different results, and the crash model cannot tell which "
+                "is right. One of them was delivered before the other was there: do not use it, "
+                "and submit the job again with --model byzantine"
+            )
         if self.warning:
             lines.append(f"warning: {self.warning}")
         for stage, run in self.runs.items():
@@ -90,11 +121,18 @@ class Account:
             lines.append(f"the whole job was begun again {_times(epoch)}")
         if self.verifier_starts:
             lines.append(f"verifiers were started again {_times(self.verifier_starts)}")
+        lines.append(self._cost())
         lines += self._named()
         for replica, pools in self.pools.items():
             seen = ", ".join(self.hosts.get(replica, ())) or "none whose results count"
             lines.append(f"replica {replica}: in {', then '.join(pools)}; hosts: {seen}")
         return lines
+
+    def _cost(self) -> str:
+        told = f"replicas ran {self.replica_seconds:,.1f} s, all together"
+        if self.price is None:
+            return told
+        return f"{told}; that costs {self.replica_seconds * self.price / 3600:,.2f}"
 
     def _named(self) -> list[str]:
         """What was found, once for each stage."""
@@ -108,8 +146,20 @@ class Account:
             who = f"replica {replica}: " if replica else ""
             where = f", stage {stage}" if stage else ""
             times = f" ({count} slices)" if count > 1 else ""
-            lines.append(f"{who}{_WORDS[kind]}{where}: {text}{times}")
+            lines.append(f"{who}{self._word(kind)}{where}: {text}{times}")
         return lines
+
+    def _word(self, kind: Kind) -> str:
+        # Who differs from one other may be the one that is right.
+        is_one_to_one = kind is Kind.OUTVOTED and self.model is Model.CRASH
+        return "differs" if is_one_to_one else _WORDS[kind]
+
+
+def printable(line: str) -> str:
+    """On one line and without what moves a cursor: replicas choose the names of their hosts."""
+    return "".join(
+        each if each.isprintable() else each.encode("unicode_escape").decode() for each in line
+    )
 
 
 def _times(count: int) -> str:

@@ -4,11 +4,14 @@ Jobs that each have half of their replicas would wait for each other for ever. S
 that it needs of every pool, or nothing. What jobs have taken stands in a ledger that they share; a
 job holds a lock while it runs, so that nothing stays taken when it is killed. Those that wait are
 let in in the order in which they came.
+
+The ledger lies where no replica writes: who can write there can keep all jobs waiting.
 """
 
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -17,12 +20,19 @@ from typing import Final, Self
 
 import msgspec
 
-from holdfast.errors import InvalidArgumentError, StoreCorruptError, StoreUnavailableError
+from holdfast.errors import (
+    InvalidArgumentError,
+    StoreCorruptError,
+    StoreError,
+    StoreUnavailableError,
+)
 from holdfast.verify.config import Need, Pool, parse_memory
 
 __all__ = ["Admission", "Room", "room_for"]
 
 LEDGER: Final = "ledger.json"
+
+logger = logging.getLogger("holdfast")
 
 
 class Room(msgspec.Struct, frozen=True):
@@ -73,11 +83,9 @@ class Admission:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             self._hold = os.open(self._holding(job), os.O_RDWR | os.O_CREAT, 0o666)
+            fcntl.flock(self._hold, fcntl.LOCK_EX)
         except OSError as error:
-            raise StoreUnavailableError(
-                f"{folder}: {error.strerror}; give a storage that may be written to"
-            ) from error
-        fcntl.flock(self._hold, fcntl.LOCK_EX)
+            raise _unavailable(folder, error) from error
 
     def enter(self) -> str:
         """Take what the job needs. Answers why not if it must wait: ask again then."""
@@ -95,23 +103,31 @@ class Admission:
             return lacks
 
     def move(self, pools: Mapping[int, Pool]) -> bool:
-        """Take these pools in place of those that it has, if they have room."""
+        """Take these pools in place of those that it has, if they are known to have room."""
         self._capacity |= {pool.name: pool for pool in pools.values()}
         rooms = room_for(self._need, pools)
-        with self._ledger() as entries:
-            if self._lacks(entries, rooms):
-                return False
-            self._rooms = rooms
-            for each in entries:
-                if each.job == self._job:
-                    each.rooms = rooms
+        try:
+            with self._ledger() as entries:
+                if self._lacks(entries, rooms):
+                    return False
+                for each in entries:
+                    if each.job == self._job:
+                        each.rooms = rooms
+        except StoreError as error:
+            logger.warning("admission: %s", error)
+            return False
+        self._rooms = rooms
         return True
 
     def close(self) -> None:
+        """Raises nothing: without its lock, what the ledger says of this job does not count."""
         if self._hold < 0:
             return
-        with self._ledger() as entries:
-            entries[:] = [each for each in entries if each.job != self._job]
+        try:
+            with self._ledger() as entries:
+                entries[:] = [each for each in entries if each.job != self._job]
+        except StoreError as error:
+            logger.warning("admission: %s", error)
         with suppress(OSError):
             self._holding(self._job).unlink()
         os.close(self._hold)
@@ -153,16 +169,20 @@ class Admission:
     def _ledger(self) -> Iterator[list[_Entry]]:
         """What all jobs have, for one job at a time; those that are no more are left out."""
         path = self._folder / LEDGER
-        lock = os.open(self._folder / "lock", os.O_RDWR | os.O_CREAT, 0o666)
+        lock = -1
         try:
+            lock = os.open(self._folder / "lock", os.O_RDWR | os.O_CREAT, 0o666)
             fcntl.flock(lock, fcntl.LOCK_EX)
             entries = [each for each in _read(path) if self._is_there(each.job)]
             yield entries
             part = path.with_suffix(".part")
             part.write_bytes(msgspec.json.format(msgspec.json.encode(entries)))
             part.rename(path)
+        except OSError as error:
+            raise _unavailable(self._folder, error) from error
         finally:
-            os.close(lock)
+            if lock >= 0:
+                os.close(lock)
 
     def _is_there(self, job: str) -> bool:
         """Whether its process holds its lock."""
@@ -191,3 +211,9 @@ def _read(path: Path) -> list[_Entry]:
         return []
     except msgspec.MsgspecError as error:
         raise StoreCorruptError(f"{path}: {error}; remove it when no job runs") from error
+
+
+def _unavailable(folder: Path, error: OSError) -> StoreUnavailableError:
+    return StoreUnavailableError(
+        f"{folder}: {error.strerror}; give a folder for `slots` that may be written to"
+    )

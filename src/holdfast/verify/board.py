@@ -5,21 +5,25 @@ Cells come from the replicas' traces and are only shown; what is agreed upon say
 
 from __future__ import annotations
 
-import json
+import os
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
+import msgspec
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
 from holdfast.protocol.verification import Finding, Kind, Verdict
+from holdfast.verify.account import printable
 from holdfast.verify.coordinator import Coordinator, Member
 
 __all__ = ["Board", "stage_table"]
 
 _TRACE: Final = "trace.jsonl"
+_TAIL: Final = 2**20
+"""Bytes at the end of a trace that are read."""
 _WORDS: Final = {
     Kind.OUTVOTED: "outvoted",
     Kind.EQUIVOCATED: "said two things",
@@ -29,6 +33,13 @@ _WORDS: Final = {
     Kind.SHARED_HOST: "shared host",
 }
 _BAD: Final = (Kind.OUTVOTED, Kind.EQUIVOCATED, Kind.BROKEN_DATA, Kind.MISPLACED)
+
+
+class _Line(msgspec.Struct):
+    """Of a trace, as far as it is shown."""
+
+    stage: str
+    event: Literal["starts", "made", "dropped", "failed"]
 
 
 class Board:
@@ -121,16 +132,31 @@ def _holds_all(verdict: Verdict, replica: int) -> bool:
 
 
 def _read_trace(path: Path) -> dict[str, str]:
-    """What was last done with each stage."""
+    """What was last done with each stage. A replica may have written anything there."""
     found: dict[str, str] = {}
-    try:
-        for line in path.read_text().splitlines():
-            event = json.loads(line)
-            found[event["stage"]] = event["event"]
-    except (OSError, ValueError):
-        # It is being written, or lies on another machine.
-        pass
+    for line in _tail(path).splitlines():
+        try:
+            told = msgspec.json.decode(line, type=_Line)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            # It is being written, or begins before the tail.
+            continue
+        found[told.stage] = told.event
     return found
+
+
+def _tail(path: Path) -> bytes:
+    """Nothing if there is none, as where it lies on another machine."""
+    try:
+        with open(path, "rb", opener=_open_at_once) as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL))
+            return file.read(_TAIL)
+    except OSError:
+        return b""
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    """A pipe would have us wait for its writer."""
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def _news(coordinator: Coordinator) -> list[str]:
@@ -152,4 +178,4 @@ def _news(coordinator: Coordinator) -> list[str]:
 def _finding(finding: Finding) -> str:
     who = f"replica {finding.replica}" if finding.replica else "all"
     where = f", stage {finding.stage}" if finding.stage else ""
-    return f"{who}{where}: {finding.kind}: {finding.text}"
+    return printable(f"{who}{where}: {finding.kind}: {finding.text}")

@@ -27,7 +27,7 @@ from holdfast.verify.submission import Submission, submit
 __all__ = ["SLOTS", "verify_job"]
 
 SLOTS: Final = "slots"
-"""In the storage: who has which room."""
+"""Beside the folders of submissions, unless the config says otherwise: who has which room."""
 EVERY: Final = 0.5
 """Seconds between two looks whether there is room."""
 
@@ -50,11 +50,10 @@ def verify_job(
     if placement.warning:
         console.print(f"WARNING: {placement.warning}", style="bold yellow", soft_wrap=True)
     submission = submit(file, config)
+    slots = Path(config.slots) if config.slots else submission.folder.parent / SLOTS
     with ExitStack() as stack:
         admission = stack.enter_context(
-            Admission(
-                submission.storage / SLOTS, submission.name, placement.pools(), config.replica
-            )
+            Admission(slots, submission.name, placement.pools(), config.replica)
         )
         _enter(admission, submission, console, wait=wait, ending=ending)
         submission = submission.at_free_ports()
@@ -62,11 +61,21 @@ def verify_job(
         coordinator = stack.enter_context(
             Coordinator(submission, placement, launch(submission), output, admission=admission)
         )
-        account = coordinator.run(board.show, ending)
-    path = account.write()
+        account = _run(coordinator, board, ending)
     console.print(account.text(), soft_wrap=True, highlight=False, markup=False, end="")
     if not account.is_verified:
-        raise JobFailedError(f"{account.failure}; all that is known is in {path}")
+        raise JobFailedError(f"{account.failure}; all that is known is in {account.folder}")
+    return account
+
+
+def _run(coordinator: Coordinator, board: Board, ending: Event) -> Account:
+    """Until the end, whatever that is: its account is written before anything else can go wrong."""
+    try:
+        account = coordinator.run(board.show, ending)
+    except BaseException as error:
+        coordinator.account(f"{type(error).__name__}: {error}").write()
+        raise
+    account.write()
     return account
 
 

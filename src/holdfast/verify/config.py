@@ -13,7 +13,7 @@
     master = "spark://n1:7077"
     cores = 16
 
-Everything has a default but a pool's name and hosts.
+Everything has a default but a pool's name and hosts, and the cores of one with a master.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from holdfast.errors import InvalidArgumentError
 from holdfast.protocol.verification import Mode, Model
 from holdfast.wire.security import Security
 
-__all__ = ["ALL_TO_ALL", "Config", "Keys", "Need", "Pool", "parse_memory"]
+__all__ = ["ALL_TO_ALL", "Config", "Keys", "Need", "Pool", "is_local", "parse_memory"]
 
 ALL_TO_ALL: Final = "all-to-all"
 
@@ -56,7 +56,8 @@ class Pool(_Table, frozen=True):
     master: str = ""
     """The Spark master; without one a replica has its executors in itself."""
     cores: int | None = None
-    """How many there are for verified jobs; without it as many as one likes."""
+    """How many there are for verified jobs; without it as many as one likes. Must be given where
+    there is a master that gives them out."""
     memory: str | None = None
     spark: dict[str, str] = {}
     """Settings of Spark, as those that keep executors on these hosts."""
@@ -103,6 +104,11 @@ class Config(_Table, frozen=True):
     """A folder of this machine for journals, logs and traces."""
     allow_shared_hosts: bool = False
     """For development only."""
+    price: float | None = None
+    """Of one replica for an hour, in whatever money; the account says what the job has cost."""
+    slots: str | None = None
+    """A folder that all who submit jobs to these pools have in common, and no replica writes to: it
+    says who has which room. Without it `slots` in `work`."""
     replica: Need = Need()
     pools: tuple[Pool, ...] = ()
     spark: dict[str, str] = {}
@@ -114,6 +120,10 @@ class Config(_Table, frozen=True):
             raise InvalidArgumentError(f"restarts: {self.restarts} is too few; give 0 or more")
         if self.linger < 0:
             raise InvalidArgumentError(f"linger: {self.linger:g} is too short; give 0 or more")
+        if self.price is not None and self.price < 0:
+            raise InvalidArgumentError(
+                f"price: {self.price:g} is less than nothing; give 0 or more"
+            )
         if isinstance(self.verifiers, int) and self.verifiers < 1:
             raise InvalidArgumentError(
                 f'verifiers: {self.verifiers} is too few; give 1 or more, or "{ALL_TO_ALL}"'
@@ -140,6 +150,13 @@ class Config(_Table, frozen=True):
                     )
             if pool.memory is not None:
                 parse_memory(f"{place}: memory", pool.memory)
+            master = (self.spark | pool.spark).get("spark.master", pool.master)
+            if pool.cores is None and not is_local(master):
+                raise InvalidArgumentError(
+                    f"{place}: cores: is missing, so that two jobs could each get half of those of "
+                    f"{master} and wait for each other; write how many verified jobs may "
+                    "take, as cores = 16"
+                )
 
     @classmethod
     def read(cls, path: Path) -> Config:
@@ -160,6 +177,7 @@ class Config(_Table, frozen=True):
             config,
             storage=_beside(path, config.storage),
             work=_beside(path, config.work),
+            slots=_beside(path, config.slots),
             security=None
             if config.security is None
             else msgspec.structs.replace(
@@ -192,6 +210,11 @@ class Config(_Table, frozen=True):
             key=keys.key,
             authority=keys.authority,
         )
+
+
+def is_local(master: str) -> bool:
+    """Whether a replica has its executors in itself."""
+    return not master or master.startswith("local")
 
 
 def parse_memory(place: str, text: str) -> int:

@@ -16,7 +16,7 @@ from pathlib import Path
 from threading import Event
 from typing import Final, Self
 
-from holdfast.errors import StoreUnavailableError
+from holdfast.errors import HoldfastError, StoreUnavailableError
 from holdfast.protocol.verification import Doubt, Finding, JobState, Standing
 from holdfast.verify.account import Account, hosts_of
 from holdfast.verify.admission import Admission
@@ -24,7 +24,7 @@ from holdfast.verify.config import Pool
 from holdfast.verify.delivery import UndeliverableError, deliver
 from holdfast.verify.placement import Placement
 from holdfast.verify.processes import Launcher, Running
-from holdfast.verify.slice_files import is_right
+from holdfast.verify.slice_files import is_broken
 from holdfast.verify.submission import Submission
 from holdfast.wire.errors import UnreachableError
 
@@ -68,6 +68,20 @@ class Member:
     """The verifiers were told that it has ended."""
     is_lost: bool = False
     """It is not started again."""
+    times: list[tuple[float, float | None]] = field(default_factory=list)
+    """From when until when it ran, each time that it was started."""
+
+    def start_clock(self, now: float) -> None:
+        self.stop_clock(now)
+        self.times.append((now, None))
+
+    def stop_clock(self, now: float) -> None:
+        if self.times and self.times[-1][1] is None:
+            self.times[-1] = (self.times[-1][0], now)
+
+    def seconds(self, now: float) -> float:
+        """How long it ran, all times together."""
+        return sum((now if end is None else end) - begin for begin, end in self.times)
 
 
 @dataclass
@@ -104,15 +118,18 @@ class Coordinator:
         self._untold: deque[Callable[[], None]] = deque()
         """What the verifiers are to hear, in order."""
         self._begun = time.monotonic()
-        self._rows = 0
+        self._seconds: float | None = None
+        """Until the result was there, or was given up."""
+        self._rows: int | None = None
+        """Of the result, when it is delivered."""
         self._is_reopened = False
         """Whether the job was done, and of its result no good copy was left."""
         self._seen: set[Finding] = set()
         self._resolved: set[Doubt] = set()
 
     def run(self, show: Callable[[Coordinator], None], ending: Event | None = None) -> Account:
-        """Until the result is delivered or cannot be had. `show` is called again and again.
-        When `ending` is set, the job is given up."""
+        """Until the result is delivered or cannot be had; the account says why not. `show` is
+        called again and again. When `ending` is set, the job is given up."""
         ending = ending or Event()
         submission = self.submission
         submission.charter(self.placement).write(submission.charter_path)
@@ -122,15 +139,18 @@ class Coordinator:
         for member in self.members.values():
             self._start(member)
         failure = None
-        while failure is None and not self._look():
-            show(self)
-            failure = "it was ended before its end" if ending.is_set() else self._failure()
-            self._pause(ending)
-        seconds = time.monotonic() - self._begun
-        if failure is None:
-            self._linger(show, ending)
+        try:
+            while failure is None and not self._look():
+                show(self)
+                failure = "it was ended before its end" if ending.is_set() else self._failure()
+                self._pause(ending)
+            self._seconds = time.monotonic() - self._begun
+            if failure is None:
+                self._linger(show, ending)
+        except HoldfastError as error:
+            failure = str(error)
         show(self)
-        return self._account(failure, seconds)
+        return self.account(failure)
 
     def close(self) -> None:
         running = [member.running for member in self.members.values() if member.running]
@@ -191,7 +211,8 @@ class Coordinator:
         for doubt in set(standing.doubts) - self._resolved:
             self._resolved.add(doubt)
             agreed = standing.verdicts[doubt.stage].slices.get(doubt.slice)
-            if agreed and not is_right(self.submission.storage, agreed.digest, doubt.holder):
+            storage = self.submission.storage
+            if agreed and is_broken(storage, agreed.digest, agreed.rows, doubt.holder):
                 told = (doubt.stage, doubt.slice, doubt.holder.replica)
                 self._untold.append(partial(self._witness.broken, *told))
 
@@ -225,6 +246,7 @@ class Coordinator:
         pool = self.placement[member.number]
         member.pools.append(pool)
         member.ended = member.code = None
+        member.start_clock(time.monotonic())
         member.running = self._launcher.start_replica(member.number, pool)
 
     def _notice_end(self, member: Member) -> None:
@@ -233,6 +255,7 @@ class Coordinator:
         member.running.end(0)
         member.running = None
         member.ended, member.code = time.monotonic(), code
+        member.stop_clock(member.ended)
         if code == 0 or (self.standing is not None and self.standing.state is JobState.FAILED):
             logger.info("replica %d has ended with %d", member.number, code)
             return
@@ -347,9 +370,13 @@ class Coordinator:
             show(self)
             self._pause(ending)
 
-    def _account(self, failure: str | None, seconds: float) -> Account:
+    def account(self, failure: str | None) -> Account:
+        """What is known now. What fails after the result was delivered is only warned of."""
         submission, quorum = self.submission, self.submission.quorum
         standing = self.standing
+        now = time.monotonic()
+        is_verified = self._rows is not None
+        warnings = [self.placement.warning, failure if is_verified and failure else ""]
         return Account(
             submission=submission.name,
             job=submission.job,
@@ -358,16 +385,18 @@ class Coordinator:
             replicas=quorum.replicas,
             needed=quorum.needed,
             mode=submission.config.mode,
-            is_verified=failure is None,
-            failure=failure or "",
-            output=self._output if failure is None else None,
-            rows=self._rows,
-            seconds=seconds,
+            is_verified=is_verified,
+            failure="" if is_verified else failure or "",
+            output=self._output if is_verified else None,
+            rows=self._rows or 0,
+            seconds=self._seconds or now - self._begun,
             runs={} if standing is None else {n: v.run for n, v in standing.verdicts.items()},
             findings=() if standing is None else standing.findings,
             pools={n: tuple(p.name for p in each.pools) for n, each in self.members.items()},
             hosts={} if standing is None else hosts_of(standing),
             verifier_starts=sum(each.starts - 1 for each in self._verifiers.values()),
-            warning=self.placement.warning,
+            replica_seconds=sum(each.seconds(now) for each in self.members.values()),
+            price=submission.config.price,
+            warning="; ".join(filter(None, warnings)),
             folder=submission.folder,
         )

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from holdfast.errors import InvalidArgumentError, StoreUnavailableError
 from holdfast.protocol.verification import Agreed, Holder, Plan, Standing
-from holdfast.verify.slice_files import read_slice
+from holdfast.verify.slice_files import UnreadableError, read_slice
 
 __all__ = ["Broken", "UndeliverableError", "check_output", "deliver"]
 
@@ -39,7 +39,8 @@ def deliver(plan: Plan, standing: Standing, storage: Path, output: Path, broken:
     """Write `output`/STAGE/SLICE.parquet for each stage that no other reads; answers the rows.
 
     Every copy is hashed while it is read, and another one is taken where it is not what was agreed
-    upon. Raises UndeliverableError if there is none; then nothing is written.
+    upon. Raises UndeliverableError if there is none, another StoreUnavailableError if it cannot be
+    read or written, InvalidArgumentError if Parquet has no such columns; then nothing is written.
     """
     part = output.with_name(f".{output.name}.{secrets.token_hex(4)}.part")
     try:
@@ -48,11 +49,19 @@ def deliver(plan: Plan, standing: Standing, storage: Path, output: Path, broken:
         if output.exists():
             raise InvalidArgumentError(f"--output: {output} was made by somebody else meanwhile")
         part.rename(output)
-        _sync(output.resolve().parent)
-    except OSError as error:
+        try:
+            _sync(output.resolve().parent)
+        except OSError:
+            output.rename(part)
+            raise
+    except pa.ArrowNotImplementedError as error:
+        raise InvalidArgumentError(
+            f"--output: {output}: {error}; let the last stages cast such columns"
+        ) from error
+    except (OSError, pa.ArrowException) as error:
+        why = getattr(error, "strerror", None) or error
         raise StoreUnavailableError(
-            f"--output: {output}: {error.strerror or error}; make room for it, and submit the job "
-            "again"
+            f"--output: {output}: {why}; make room for it, and submit the job again"
         ) from error
     finally:
         shutil.rmtree(part, ignore_errors=True)
@@ -86,7 +95,7 @@ def _write(
         broken(stage, number, holder.replica)
 
     writer = None
-    pieces = read_slice(storage, agreed.digest, agreed.holders, tell)
+    pieces = read_slice(storage, agreed.digest, agreed.rows, agreed.holders, tell)
     try:
         while (piece := _next(pieces)) is not None:
             writer = writer or pq.ParquetWriter(path, piece.schema)
@@ -101,6 +110,8 @@ def _write(
 def _next(pieces: Iterator[pa.Table]) -> pa.Table | None:
     try:
         return next(pieces, None)
+    except UnreadableError:
+        raise
     except StoreUnavailableError as error:
         raise UndeliverableError(str(error)) from error
 

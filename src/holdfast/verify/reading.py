@@ -65,7 +65,7 @@ class Binding:
             except (HoldfastError, OSError) as error:
                 logger.warning("stage %s: the verifiers could not be told: %s", self.stage, error)
 
-        yield from read_slice(self.storage, wanted.digest, wanted.holders, tell)
+        yield from read_slice(self.storage, wanted.digest, wanted.rows, wanted.holders, tell)
 
     def schema(self) -> StructType:
         """The columns, as Spark has them."""

@@ -3,15 +3,19 @@
 A file is a row of **pieces**, each an Arrow table of a fixed number of rows, and an index with
 their digests at the end. The digest of the slice is taken over those of the pieces. So a slice is
 written and read with one piece in memory, and no piece leaves a reader that is not part of what was
-agreed: who finds a bad one goes on with the same piece of another copy.
+agreed: who finds a bad one goes on with the same piece of another copy. How much is read before
+that is known follows from what was agreed, not from what the file says.
 """
 
 from __future__ import annotations
 
+import errno
+import logging
 import os
 import secrets
 import stat
 import struct
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -21,20 +25,44 @@ from typing import BinaryIO, Final
 
 import pyarrow as pa
 
-from holdfast.errors import StoreCorruptError, StoreUnavailableError
+from holdfast.errors import InvalidArgumentError, StoreCorruptError, StoreUnavailableError
 from holdfast.protocol.verification import Holder
 from holdfast.wire.chunks import DIGEST_SIZE, Chunk
 from holdfast.wire.errors import WireError
 
-__all__ = ["PIECE_ROWS", "SliceWriter", "Tell", "Written", "is_right", "read_slice"]
+__all__ = [
+    "PIECE_ROWS",
+    "SliceWriter",
+    "Tell",
+    "UnreadableError",
+    "Written",
+    "is_broken",
+    "read_slice",
+]
 
 PIECE_ROWS: Final = 2**14
 """Rows of each piece but the last. Part of the digest: all replicas must have the same."""
+PIECE_BYTES: Final = 2**29
+"""The most that a piece may have: so much may somebody make others read who holds something else
+than he should."""
+PAUSES: Final = (0.5, 1.0, 2.0, 4.0, 8.0)
+"""Seconds between the times that a copy is tried which cannot be read."""
 
 _ENTRY: Final = struct.Struct(f"<q{DIGEST_SIZE}s")
 """Of the index: bytes of a piece, and its digest."""
 _END: Final = struct.Struct("<qq")
 """The last bytes: rows of the slice, and how many pieces it has."""
+_MAKERS_FAULT: Final = {
+    errno.ENOENT,
+    errno.ENOTDIR,
+    errno.ELOOP,
+    errno.ENAMETOOLONG,
+    errno.ENXIO,
+    errno.ENODEV,
+}
+"""What is said of a path where no plain file lies. Anything else may be wrong with the storage."""
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -49,6 +77,10 @@ class Written:
 
 Tell = Callable[[Holder, str], None]
 """Told of each copy that is not what it should be: whose it is, and why."""
+
+
+class UnreadableError(StoreUnavailableError):
+    """No copy is right, and of some nobody can tell: the storage does not give them out."""
 
 
 class SliceWriter:
@@ -111,51 +143,81 @@ class SliceWriter:
 
     def _write(self, rows: pa.Table) -> None:
         chunk = Chunk.of(rows.combine_chunks())
+        if chunk.size > PIECE_BYTES:
+            raise InvalidArgumentError(
+                f"{self._path}: {chunk.rows} rows have {chunk.size >> 20} MiB, of which "
+                f"{PIECE_BYTES >> 20} may be; let the stage give smaller rows, as by explode(...)"
+            )
         self._file.write(chunk.read())
         self._pieces.append((chunk.size, chunk.digest))
         self._rows += chunk.rows
 
 
 def read_slice(
-    storage: Path, digest: bytes, holders: Sequence[Holder], tell: Tell
+    storage: Path,
+    digest: bytes,
+    rows: int,
+    holders: Sequence[Holder],
+    tell: Tell,
+    pause: Callable[[float], None] = time.sleep,
 ) -> Iterator[pa.Table]:
-    """The pieces of the slice with this digest, each checked before it is given out.
+    """The pieces of the slice with this digest and these rows, each checked before it is given out.
 
-    It is read from the first holder, as far as its copy is right, then from the others. Raises
-    StoreUnavailableError when none is.
+    It is read from the first holder, as far as its copy is right, then from the others. Copies that
+    the storage does not give out are tried again if there is no other, and nobody is told of them.
+    Raises StoreUnavailableError when no copy is right: UnreadableError if there is one of these.
     """
     given = 0
-    for holder in holders:
-        try:
-            with _Opened(storage, holder.path, digest) as opened:
-                for piece in opened.pieces(given):
-                    yield piece
-                    given += 1
-                return
-        except (StoreCorruptError, StoreUnavailableError) as error:
-            tell(holder, str(error))
+    unread: Sequence[Holder] = holders
+    for seconds in (0.0, *PAUSES):
+        if not unread:
+            break
+        if seconds:
+            pause(seconds)
+        trying, unread = unread, []
+        for holder in trying:
+            try:
+                with _Opened(storage, holder.path, digest, rows) as opened:
+                    for piece in opened.pieces(given):
+                        yield piece
+                        given += 1
+                    return
+            except StoreCorruptError as error:
+                tell(holder, str(error))
+            except StoreUnavailableError as error:
+                logger.warning("the copy of replica %d cannot be read: %s", holder.replica, error)
+                unread.append(holder)
+    kind = UnreadableError if unread else StoreUnavailableError
     asked = ", ".join(f"{holder.replica} ({holder.path})" for holder in holders)
-    raise StoreUnavailableError(
-        f"the slice with digest {digest.hex()}: none of its copies is right; asked replicas: "
+    what = "none of its copies can be read" if unread else "none of its copies is right"
+    raise kind(
+        f"the slice with digest {digest.hex()}: {what}; asked replicas: "
         f"{asked or 'none'}; see whether the storage is there, or run the job again"
     )
 
 
-def is_right(storage: Path, digest: bytes, holder: Holder) -> bool:
-    """Whether the whole copy of a holder has this digest."""
+def is_broken(storage: Path, digest: bytes, rows: int, holder: Holder) -> bool:
+    """Whether the copy of a holder is found not to be what was agreed on, or not to be there.
+
+    Of one that cannot be read nobody knows. It is tried once: who asks has others to look after.
+    """
     try:
-        for _ in read_slice(storage, digest, [holder], lambda *_: None):
-            pass
-    except StoreUnavailableError:
-        return False
-    return True
+        with _Opened(storage, holder.path, digest, rows) as opened:
+            for _ in opened.pieces(0):
+                pass
+    except StoreCorruptError:
+        return True
+    except StoreUnavailableError as error:
+        logger.warning("the copy of replica %d cannot be read: %s", holder.replica, error)
+    return False
 
 
 class _Opened:
     """A file whose index has been found to be the agreed one."""
 
-    def __init__(self, storage: Path, path: str, digest: bytes) -> None:
+    def __init__(self, storage: Path, path: str, digest: bytes, rows: int) -> None:
         self._path = path
+        self._rows = rows
         try:
             self._file = _open(storage, path)
             try:
@@ -173,22 +235,19 @@ class _Opened:
         self._file.close()
 
     def _index(self, digest: bytes) -> None:
-        size = self._file.seek(0, os.SEEK_END)
-        if size < _END.size:
-            raise StoreCorruptError(f"{self._path}: is no slice")
-        self._file.seek(size - _END.size)
-        self._rows, pieces = _END.unpack(self._file.read(_END.size))
-        start = size - _END.size - pieces * _ENTRY.size
-        if not 0 < pieces <= size or start < 0:
-            raise StoreCorruptError(f"{self._path}: is no slice")
+        pieces = max(1, -(-self._rows // PIECE_ROWS))
+        start = self._file.seek(0, os.SEEK_END) - _END.size - pieces * _ENTRY.size
+        if start < 0:
+            raise StoreCorruptError(f"{self._path}: is too short for {self._rows} rows")
         self._file.seek(start)
         index = self._file.read(pieces * _ENTRY.size)
+        if self._file.read(_END.size) != _END.pack(self._rows, pieces):
+            raise StoreCorruptError(f"{self._path}: is no slice of {self._rows} rows")
         self._entries = list(_ENTRY.iter_unpack(index))
         if _digest_of_slice(self._rows, [each for _, each in self._entries]) != digest:
             raise StoreCorruptError(f"{self._path}: does not have the digest that was agreed on")
-        if any(length < 0 for length, _ in self._entries) or start != sum(
-            length for length, _ in self._entries
-        ):
+        lengths = [length for length, _ in self._entries]
+        if sum(lengths) != start or not all(0 <= each <= PIECE_BYTES for each in lengths):
             raise StoreCorruptError(f"{self._path}: its pieces do not lie where its index says")
 
     def pieces(self, first: int) -> Iterator[pa.Table]:
@@ -208,12 +267,26 @@ class _Opened:
 
 
 def _open(storage: Path, path: str) -> BinaryIO:
-    """Only a plain file in the storage: who names the path may want us to read something else."""
-    root = storage.resolve()
-    place = (root / path).resolve()
-    if not place.is_relative_to(root):
-        raise StoreCorruptError(f"{path}: lies outside of the storage")
-    handle = os.open(place, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+    """Only a plain file in the storage, with no link on the way: who names the path may want us to
+    read something else, or to follow links for ever."""
+    folder = os.open(storage, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        *folders, name = PurePosixPath(path).parts or (".",)
+        if PurePosixPath(path).is_absolute() or ".." in (*folders, name):
+            raise StoreCorruptError(f"{path}: lies outside of the storage")
+        for each in folders:
+            inner = os.open(each, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=folder)
+            os.close(folder)
+            folder = inner
+        handle = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW, dir_fd=folder)
+    except ValueError as error:
+        raise StoreCorruptError(f"{path!r}: is no path: {error}") from None
+    except OSError as error:
+        if error.errno in _MAKERS_FAULT:
+            raise StoreCorruptError(f"{path}: {error.strerror}") from None
+        raise
+    finally:
+        os.close(folder)
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
         raise StoreCorruptError(f"{path}: is no plain file")

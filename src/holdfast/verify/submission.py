@@ -13,7 +13,7 @@ from holdfast.errors import InvalidArgumentError, StoreUnavailableError
 from holdfast.protocol.verification import COORDINATOR, Plan, Quorum, Rules
 from holdfast.verify.charter import Charter
 from holdfast.verify.client import Verifiers, Witness
-from holdfast.verify.config import ALL_TO_ALL, Config, Pool
+from holdfast.verify.config import ALL_TO_ALL, Config, Pool, is_local
 from holdfast.verify.job_files import load_job
 from holdfast.verify.jobs import Job
 from holdfast.verify.orders import Orders
@@ -134,7 +134,7 @@ class Submission:
 
     def _settings(self, pool: Pool) -> dict[str, str]:
         need = self.config.replica
-        if not pool.master or pool.master.startswith("local"):
+        if is_local(pool.master):
             found = {
                 "spark.master": pool.master or f"local[{need.cores}]",
                 "spark.driver.memory": need.memory,

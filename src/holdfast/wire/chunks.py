@@ -1,7 +1,9 @@
 """All rows of one stream in one bucket, as an Arrow table that travels and is stored as bytes.
 
 A chunk is known by its digest, which depends on the values and their types, never on how Arrow
-happens to lay them out. Chunks with the same digest are equal, wherever their bytes lie.
+happens to lay them out. Chunks with the same digest are equal, wherever their bytes lie. So a chunk
+holds nothing that its digest does not cover: Spark, pandas and Parquet read values otherwise if
+metadata says so.
 """
 
 from __future__ import annotations
@@ -49,10 +51,15 @@ class Chunk:
     @classmethod
     def of(cls, table: pa.Table) -> Chunk:
         """Raises InvalidArgumentError for types that have no canonical form."""
-        digest = digest_of(table)
+        return cls._written(table, digest_of(table))
+
+    @classmethod
+    def _written(cls, table: pa.Table, digest: bytes) -> Chunk:
         sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, table.schema.remove_metadata()) as writer:
-            writer.write_table(table.replace_schema_metadata())
+        with pa.ipc.new_stream(sink, _bare(table.schema)) as writer:
+            # As one batch: several could name one dictionary, and readers want bytes of its own for
+            # each.
+            writer.write_table(table.combine_chunks())
         data = sink.getvalue().to_pybytes()
         return cls(data, table.num_rows, len(data), digest)
 
@@ -64,6 +71,8 @@ class Chunk:
             raise WireError(f"a chunk of {rows} rows has {table.num_rows}")
         if not _has_digest(table, digest):
             raise WireError("a chunk's rows do not have its digest")
+        if not _bare(table.schema).equals(table.schema, check_metadata=True):
+            return cls._written(table, digest)
         return cls(data, rows, len(data), digest)
 
     @classmethod
@@ -139,6 +148,32 @@ def digest_of(table: pa.Table) -> bytes:
         _hash_field(hashed, field)
         _hash_values(hashed, _joined(column))
     return hashed.digest()
+
+
+def _bare(schema: pa.Schema) -> pa.Schema:
+    """Without what no digest covers: metadata at any depth, and names of fields in lists and maps.
+
+    Arrow takes tables of either schema for tables of the other.
+    """
+    return pa.schema([_bare_field(field, field.name) for field in schema])
+
+
+def _bare_field(field: pa.Field, name: str) -> pa.Field:
+    return pa.field(name, _bare_type(field.type), field.nullable)
+
+
+def _bare_type(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_struct(kind):
+        return pa.struct([_bare_field(field, field.name) for field in kind])
+    if pa.types.is_map(kind):
+        key, item = _bare_field(kind.key_field, "key"), _bare_field(kind.item_field, "value")
+        return pa.map_(key, item, kind.keys_sorted)
+    if _is_fixed_list(kind):
+        return pa.list_(_bare_field(kind.value_field, "element"), kind.list_size)
+    if _is_list(kind):
+        make = pa.large_list if pa.types.is_large_list(kind) else pa.list_
+        return make(_bare_field(kind.value_field, "element"))
+    return kind
 
 
 def _has_digest(table: pa.Table, digest: bytes) -> bool:

@@ -15,6 +15,9 @@ __all__ = ["ARROW_ERRORS", "check_table", "read_table"]
 
 ARROW_ERRORS = (pa.ArrowException, OSError, ValueError, TypeError, MemoryError)
 """What Arrow raises for bytes that make no sense."""
+MAX_METADATA = 2**24
+"""Bytes that may describe a table: some hundred thousands of columns. Each takes many times as many
+in memory."""
 
 # Of the FlatBuffers in which Arrow describes its messages (Message.fbs): the place of a field in
 # its table, and the numbers of two kinds of header.
@@ -25,14 +28,21 @@ _COMPRESSION = 3
 
 
 def read_table(data: bytes) -> pa.Table:
-    """Of an Arrow IPC stream; WireError if it is none, or compressed: a few bytes could become any
-    number of them."""
+    """Of an Arrow IPC stream; WireError if it is none, or if few bytes could become any number of
+    them: if it is compressed, or its columns share bytes."""
     try:
-        messages = pa.ipc.MessageReader.open_stream(data)
-        for message in messages:
+        described = 0
+        for message in pa.ipc.MessageReader.open_stream(data):
+            described += message.metadata.size
+            if described > MAX_METADATA:
+                raise WireError("a table has too many columns or batches; send fewer")
             if _is_compressed(message.metadata.to_pybytes()):
                 raise WireError("a table is compressed; send it as it is")
         table = pa.ipc.open_stream(data).read_all()
+        # Offsets that lead outside must be found before anybody follows them to count bytes.
+        table.validate()
+        if table.nbytes > len(data):
+            raise WireError("columns of a table share bytes; send each column its own")
     except (*ARROW_ERRORS, struct.error) as error:
         raise WireError(f"this is no Arrow table ({type(error).__name__})") from None
     check_table(table)
