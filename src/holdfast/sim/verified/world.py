@@ -50,6 +50,7 @@ class Trace:
 @dataclass(slots=True)
 class _Replica:
     number: int
+    host: str
     incarnation: int = 0
     is_up: bool = True
     computed: dict[str, Computed] = field(default_factory=dict)
@@ -83,7 +84,10 @@ class JobWorld:
         self._hollow: set[str] = set()
         self._queue: list[tuple[float, int, Callable[[], None]]] = []
         self._number = count()
-        self._replicas = {number: _Replica(number) for number in job.quorum.numbers}
+        self._replicas = {
+            number: _Replica(number, f"host{number}") for number in job.quorum.numbers
+        }
+        self._spares = list(job.spares)
         self._takes = {stage: self.random.uniform(1, 5) for stage in job.plan.stages}
         self._over = False
         self._passed_on: set[tuple[Any, ...]] = set()
@@ -186,7 +190,7 @@ class JobWorld:
     # Replicas.
 
     def _begin(self, replica: _Replica) -> None:
-        self._send("start", replica.number, f"host{replica.number}")
+        self._send("start", replica.number, replica.host)
         self._poll(replica, replica.incarnation, 0.1)
 
     def _poll(self, replica: _Replica, incarnation: int, pause: float) -> None:
@@ -276,7 +280,7 @@ class JobWorld:
         return None
 
     def _finish(self, replica: _Replica, step: Compute, basis: bytes, faults: list[Fault]) -> None:
-        host = f"host{replica.number}"
+        host = replica.host
         slices = []
         for number in range(self.job.plan.slices):
             mine = {f.kind for f in faults if f.slice is None or f.slice == number}
@@ -323,7 +327,9 @@ class JobWorld:
         if FaultKind.BASIS in kinds:
             report = replace(report, basis=other)
         if FaultKind.HOST in kinds:
-            report = replace(report, host=f"host{report.replica % self.job.quorum.replicas + 1}")
+            neighbour = f"host{report.replica % self.job.quorum.replicas + 1}"
+            host = self.random.choice([neighbour, *self.job.spares])
+            report = replace(report, host=host)
         if FaultKind.FORGED_RUN in kinds:
             for run in (Run(0, 1), Run(1, 0), Run(0, 9), Run(3, 3)):
                 self._send("report", replace(report, run=run))
@@ -353,7 +359,11 @@ class JobWorld:
             self._at(5.0, lambda: self._restart(replica))
 
     def _restart(self, replica: _Replica) -> None:
-        self._all("back", replica.number)
+        """On a spare host if there is one; the verifiers know of it before it starts."""
+        before = replica.host
+        if self._spares:
+            replica.host = self._spares.pop(0)
+        self._all("back", replica.number, (before, replica.host))
         replica.is_up = True
         self._begin(replica)
 
