@@ -66,17 +66,23 @@ def _computed_again(world: JobWorld) -> list[str]:
 
 
 def _false_accusations(world: JobWorld) -> Iterator[str]:
-    """Replicas that good verifiers accuse, and that have done nothing."""
+    """Replicas that good verifiers accuse, or all of them together, and that have not lied."""
     guilty = {fault.replica for fault in world.job.faults if fault.kind not in SILENCES}
     accusations = set(ACCUSATIONS)
     if world.job.is_within_as_whole:
         # More liars than that are believed when they call good copies broken.
         accusations.add(Kind.BROKEN_DATA)
-    for number, verifier in enumerate(world.verifiers):
-        if number not in world.job.bad_verifiers:
-            for each in verifier.findings:
-                if each.kind in accusations and each.replica not in guilty:
-                    yield f"verifier {number} accuses replica {each.replica}: {each.text}"
+    found = {
+        f"verifier {number}": verifier.findings
+        for number, verifier in enumerate(world.verifiers)
+        if number not in world.job.bad_verifiers
+    }
+    if world.standing is not None:
+        found["the coordinator"] = world.standing.findings
+    for who, findings in found.items():
+        for each in findings:
+            if each.kind in accusations and each.replica not in guilty:
+                yield f"{who} accuses replica {each.replica}: {each.text}"
 
 
 def _early_starts(world: JobWorld) -> Iterator[str]:

@@ -17,9 +17,12 @@ from holdfast.protocol.verification import (
     Agreed,
     Compute,
     Computed,
+    Doubt,
+    Finding,
     Holder,
     Input,
     JobState,
+    Kind,
     Report,
     Run,
     Standing,
@@ -70,6 +73,8 @@ class JobWorld:
         self.trace: list[Trace] = []
         self.delivered: dict[str, tuple[bytes, ...]] | None = None
         self.failure = ""
+        self.standing: Standing | None = None
+        """How the job stands, as the coordinator has heard last."""
         self.wrong: list[str] = []
         """Slices that a good verifier agreed upon and that are not right."""
         self.verifiers = [
@@ -374,7 +379,7 @@ class JobWorld:
     # The coordinator.
 
     def _coordinate(self, pause: float) -> None:
-        standing = self._consult(COORDINATOR)
+        self.standing = standing = self._consult(COORDINATOR)
         for doubt in standing.doubts:
             agreed = standing.verdicts[doubt.stage].slices.get(doubt.slice)
             if agreed and self._storage.get(doubt.holder.path) != agreed.digest:
@@ -423,9 +428,24 @@ class JobWorld:
 
 def _lie(standing: Standing, job: Job, random: Random) -> Standing | None:
     """What a bad verifier says."""
-    what = random.choice(["silence", "late runs", "wrong digests", "failed", "truth"])
+    what = random.choice(
+        [
+            "silence",
+            "late runs",
+            "wrong digests",
+            "failed",
+            "truth",
+            "accusations",
+            "less",
+            "copies",
+        ]
+    )
     if what == "silence":
         return None
+    if what == "accusations":
+        return _accuse_all(standing, job)
+    if what == "less":
+        return replace(standing, verdicts=dict(list(standing.verdicts.items())[1:]))
     if what == "failed":
         return replace(standing, state=JobState.FAILED, failure="a lie")
     if what == "truth":
@@ -438,6 +458,29 @@ def _lie(standing: Standing, job: Job, random: Random) -> Standing | None:
             agreed = Agreed(b"\1" * 32, 1, (Holder(1, "host1", path),))
             slices = dict.fromkeys(range(job.plan.slices), agreed)
             verdicts[name] = replace(verdict, slices=slices)
+        elif what == "copies":
+            forged = (Holder(99, "nowhere", "nothing"),)
+            slices = {n: replace(agreed, holders=forged) for n, agreed in verdict.slices.items()}
+            verdicts[name] = replace(verdict, slices=slices)
         else:
             verdicts[name] = replace(verdict, run=run, slices={})
     return replace(standing, verdicts=verdicts)
+
+
+def _accuse_all(standing: Standing, job: Job) -> Standing:
+    everybody = tuple(job.quorum.numbers)
+    stages = list(job.plan.stages)
+    findings = [
+        Finding(Kind.OUTVOTED, replica, "host", stage, Run(), 0, "a lie")
+        for replica in everybody
+        for stage in stages
+    ]
+    findings += [
+        Finding(Kind.NO_QUORUM, 0, "", stage, Run(), 0, "a lie", (*everybody, 99))
+        for stage in stages
+    ]
+    doubts = (
+        Doubt(stages[0], 0, Holder(99, "host", "nothing")),
+        Doubt("none", 99, Holder(1, "", "")),
+    )
+    return replace(standing, findings=(*standing.findings, *findings), doubts=doubts)
