@@ -32,7 +32,7 @@ from tests.verify.charters import SIGNERS, report, told
         Reported(report(1)),
         Reported(report(1, seq=4)),
         Started("bill", "host1"),
-        Broken("bill", "hourly", 0, 2),
+        Broken("bill", "hourly", 0, 2, 5),
         Gone("bill", 2, 17),
         Back("bill", 2, 18),
         Back("bill", 2, 18, ("h2", "s1")),

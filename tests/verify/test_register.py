@@ -1,16 +1,28 @@
 from __future__ import annotations
 
 import os
+import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from holdfast.errors import StoreUnavailableError
-from holdfast.protocol.verification import JobState, Kind, Run
+from holdfast.protocol.verification import (
+    COORDINATOR,
+    JobState,
+    Kind,
+    Model,
+    Quorum,
+    Rules,
+    Run,
+)
+from holdfast.protocol.verification.findings import MAX_FINDINGS
 from holdfast.protocol.verification.verifier import MAX_STARTS
-from holdfast.verify.messages import Back, Broken, Envelope, Gone, Started
+from holdfast.verify.charter import Charter
+from holdfast.verify.messages import Back, Broken, Envelope, Gone, Reported, Started, seal
 from holdfast.verify.register import Register
+from holdfast.verify.signing import Signer
 from tests.verify.charters import QUORUM, SIGNERS, charter, report, reports_of_a_stage, told
 
 
@@ -126,6 +138,36 @@ def test_the_same_in_other_words_is_not_kept(tmp_path: Path) -> None:
     with Register(charter(), tmp_path) as known:
         assert known.standing() == standing
         assert len(known.told) == 2 + MAX_STARTS
+
+
+def test_thousands_of_slices_are_a_matter_of_seconds(tmp_path: Path) -> None:
+    """4,096 slices of 7 replicas, one of which is wrong everywhere."""
+    quorum = Quorum(Model.BYZANTINE, 2)
+    signers = {number: Signer.make() for number in (COORDINATOR, *quorum.numbers)}
+    keys = {number: signer.public for number, signer in signers.items()}
+    rules = Rules(limit=60.0)
+    large = Charter("bill", {"hourly": ()}, 4096, quorum.model, quorum.faults, rules, keys)
+    size = turns = 0
+    begun = time.process_time()
+    with Register(large, tmp_path) as register:
+        for first in range(0, 4096, 32):
+            known = register.version
+            envelopes = [
+                seal(replica, Reported(report(replica, word, slice=number)), signers[replica])
+                for number in range(first, first + 32)
+                for replica, word in enumerate("yxxxxxx", 1)
+            ]
+            size += sum(len(each.body) + len(each.signature) for each in envelopes)
+            assert not any(register.tell(envelopes))
+            turns += register.turned > known
+        standing = register.standing()
+    seconds = time.process_time() - begun
+    assert standing.state is JobState.DONE
+    assert {each.replica for each in standing.findings} == {1}
+    assert len(standing.findings) == MAX_FINDINGS + 1
+    assert turns == 2, "that somebody is wrong, and that all is agreed upon"
+    assert (tmp_path / "journal").stat().st_size < 1.2 * size
+    assert seconds < 60
 
 
 def test_an_accusation_counts_when_there_is_a_copy_to_accuse(tmp_path: Path) -> None:

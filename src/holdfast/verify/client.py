@@ -71,7 +71,7 @@ class Witness:
 
     def broken(self, stage: str, number: int, maker: int) -> None:
         """The maker's copy of a slice does not have the digest that it reported."""
-        self._tell(Broken(self.job, stage, number, maker))
+        self._tell(Broken(self.job, stage, number, maker, time.time_ns()))
 
     def gone(self, replica: int, number: int) -> None:
         """For the coordinator: the process of a replica has ended. `number`: which of its words

@@ -71,6 +71,8 @@ class Broken(_Form, tag="broken"):
     stage: str
     slice: int
     maker: int
+    number: int = 0
+    """Another one each time: the next copy may be broken too, and to say that is another word."""
 
 
 class Gone(_Form, tag="gone"):

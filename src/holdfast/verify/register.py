@@ -192,8 +192,8 @@ class Register:
                 is_new = self._verifier.report(report, now)
             case Started(_, host):
                 is_new = self._verifier.start(envelope.sender, host, now)
-            case Broken(_, stage, number, maker):
-                is_new = self._verifier.broken(stage, number, maker, envelope.sender, now)
+            case Broken(_, stage, piece, maker):
+                is_new = self._verifier.broken(stage, piece, maker, envelope.sender, now)
             case Gone(_, replica, number):
                 self._verifier.gone(replica, now)
                 self._last_words[replica] = number

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import replace
+from functools import partial
 from hashlib import sha256
 from itertools import permutations
 
@@ -689,3 +691,20 @@ def test_those_who_wait_are_told_of_turns_and_not_of_every_word() -> None:
     assert judge.turned > before
     judge.gone(1, 0.0)
     assert judge.turned == judge.version
+
+
+def test_memory_goes_with_what_is_reported() -> None:
+    """1,024 slices of 7 replicas, of which one talks without end."""
+    judge = verifier(SEVEN, Plan({"a": ()}, slices=1024), limit=60.0)
+    tracemalloc.start()
+    for number in range(1024):
+        tell_slice = partial(report, "a", slice=number)
+        for replica in SEVEN.numbers:
+            judge.report(tell_slice(replica, "x" if replica > 1 else "y"), 0.0)
+            assert (judge.next_wake is None) == (judge.state is JobState.DONE)
+        for time in range(10):
+            judge.report(replace(tell_slice(1, "y"), path=f"{time}" * 500), 0.0)
+    assert judge.standing().state is JobState.DONE
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 7 * 1024 * 2000, "two kilobytes a report, all told"
