@@ -19,6 +19,7 @@ from holdfast.protocol.verification import (
     Quorum,
     Rules,
     Run,
+    Verifier,
 )
 from holdfast.protocol.verification.ballot import Ballot
 from holdfast.protocol.verification.course import _Sight
@@ -43,7 +44,7 @@ def job(
 ) -> Job:
     pools = {number: frozenset({f"host{number}"}) for number in quorum.numbers}
     rules = Rules(mode, 3, 100.0, 3000.0, pools=pools)
-    return Job(seed, plan, quorum, rules, tuple(faults), verifiers)
+    return Job(seed, plan, quorum, rules, tuple(faults), verifiers, spares=("spare",))
 
 
 def runs(trial: JobTrial) -> set[Run]:
@@ -177,6 +178,16 @@ def _keep_what_is_tainted(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(_Sight, "step", once)
 
 
+def _share_spares(patch: pytest.MonkeyPatch) -> None:
+    make = Verifier.__init__
+
+    def shared(self: Verifier, *arguments: object) -> None:
+        make(self, *arguments)  # type: ignore[arg-type]
+        self._pools = {each: hosts | {"spare0", "spare1"} for each, hosts in self._pools.items()}
+
+    patch.setattr(Verifier, "__init__", shared)
+
+
 MUTATIONS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "a simple majority is enough": lambda patch: patch.setattr(
         Quorum, "needed", property(lambda self: self.replicas // 2)
@@ -187,6 +198,7 @@ MUTATIONS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "votes count whatever they were computed from": _count_any_basis,
     "two stages in a row may be unverified": _ask_no_grandparents,
     "what is tainted stays": _keep_what_is_tainted,
+    "spare hosts are everybody's": _share_spares,
     "a replica elsewhere than planned counts": lambda patch: patch.setattr(
         Rules, "pools", property(lambda _: {}, lambda *_: None)
     ),
@@ -213,6 +225,27 @@ def test_a_verifier_without_half_of_its_journal_is_another() -> None:
     assert trial.world.replayed(0) == standing
     del calls[len(calls) // 2 :]
     assert trial.world.replayed(0) != standing
+
+
+def test_a_spare_host_that_a_liar_claims_is_his_who_is_moved_there() -> None:
+    claims = [Fault(FaultKind.HOST, 1, stage) for stage in "bcd"]
+    trials = [
+        try_job(job(Mode.HYBRID, FOUR, [*claims, Fault(FaultKind.RESTART, 2, "a", 1)], seed=seed))
+        for seed in range(10)
+    ]
+    for trial in trials:
+        assert trial.problems == ()
+    found = [trial.world.verifiers[0] for trial in trials]
+    assert any(
+        (each.kind, each.replica, each.host) == (Kind.MISPLACED, 1, "spare")
+        for verifier in found
+        for each in verifier.findings
+    )
+    assert any(
+        holder.host == "spare"
+        for verifier in found
+        for holder in verifier.verdict("d").slices[0].holders
+    )
 
 
 def test_speed_alone_is_no_fault() -> None:

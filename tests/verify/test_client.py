@@ -168,7 +168,7 @@ def test_refusals_of_most_are_final(tmp_path: Path) -> None:
         with pytest.raises(RefusedError, match="in the name of replica 2"):
             witness(1, *addresses).report(report(2))
         with pytest.raises(RefusedError, match="only the coordinator"):
-            witness(1, *addresses).gone(2)
+            witness(1, *addresses).gone(2, 1)
 
 
 def test_the_coordinator_says_who_is_gone_and_back(tmp_path: Path) -> None:
@@ -176,13 +176,13 @@ def test_the_coordinator_says_who_is_gone_and_back(tmp_path: Path) -> None:
         address = str(server.address)
         coordinator = witness(0, address)
         with Verifiers(PLAN, 3, [address]) as verifiers:
-            coordinator.gone(4)
+            coordinator.gone(4, 1)
             assert [each.replica for each in verifiers.consult().findings] == [4]
-            coordinator.back(4)
+            coordinator.back(4, 2)
             for each in reports_of_a_stage("xxy"):
                 witness(each.replica, address).report(each)
             assert verifiers.consult().verdicts["hourly"].run == Run()
-            coordinator.gone(4)
+            coordinator.gone(4, 3)
             assert verifiers.consult().verdicts["hourly"].run == Run(0, 1)
 
 

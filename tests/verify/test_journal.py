@@ -40,12 +40,17 @@ def test_whatever_a_crash_cut_off_the_rest_is_there(tmp_path: Path) -> None:
             assert journal.found == (*found, Entry(12.0, None))
 
 
-def test_damage_that_no_crash_does_is_not_passed_over(tmp_path: Path) -> None:
+@pytest.mark.parametrize("at", [0, 1, 2, 3, 4, 7, 8, 20])
+def test_damage_that_no_crash_does_is_not_passed_over(at: int, tmp_path: Path) -> None:
+    """Be it in the length of an entry, in its checksum or in the entry itself."""
     data = bytearray(write(tmp_path))
-    data[20] ^= 1
-    (tmp_path / NAME).write_bytes(bytes(data))
-    with pytest.raises(StoreCorruptError, match="damaged at byte 0"):
-        Journal(tmp_path, Entry)
+    for bit in (1, 0x80):
+        damaged = bytearray(data)
+        damaged[at] ^= bit
+        (tmp_path / NAME).write_bytes(bytes(damaged))
+        with pytest.raises(StoreCorruptError, match="damaged at byte 0"):
+            Journal(tmp_path, Entry)
+        assert (tmp_path / NAME).read_bytes() == damaged, "nothing is cut off"
 
 
 def test_one_at_a_time(tmp_path: Path) -> None:

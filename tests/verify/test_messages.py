@@ -32,9 +32,10 @@ from tests.verify.charters import SIGNERS, report, told
         Reported(report(1)),
         Reported(report(1, seq=4)),
         Started("bill", "host1"),
-        Broken("bill", "hourly", 0, 2),
+        Broken("bill", "hourly", 0, 2, 5),
         Gone("bill", 2, 17),
         Back("bill", 2, 18),
+        Back("bill", 2, 18, ("h2", "s1")),
     ],
 )
 def test_what_is_told_arrives_as_it_was(telling: Telling) -> None:
@@ -74,6 +75,7 @@ def test_envelopes_have_their_limits() -> None:
         ({"path": "bill/1/../2/x.arrow"}, "out of the storage"),
         ({"path": ""}, "out of the storage"),
         ({"path": "bill/\0"}, "out of the storage"),
+        ({"path": "bill/" + "x" * 1020}, "too long"),
     ],
 )
 def test_reports_that_nobody_makes_are_refused(change: dict[str, object], message: str) -> None:

@@ -1,16 +1,29 @@
 from __future__ import annotations
 
 import os
+import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from holdfast.errors import StoreUnavailableError
-from holdfast.protocol.verification import JobState, Kind, Run
-from holdfast.verify.messages import Back, Broken, Envelope, Gone, Started
+from holdfast.protocol.verification import (
+    COORDINATOR,
+    JobState,
+    Kind,
+    Model,
+    Quorum,
+    Rules,
+    Run,
+)
+from holdfast.protocol.verification.findings import MAX_FINDINGS
+from holdfast.protocol.verification.verifier import MAX_STARTS
+from holdfast.verify.charter import Charter
+from holdfast.verify.messages import Back, Broken, Envelope, Gone, Reported, Started, seal
 from holdfast.verify.register import Register
-from tests.verify.charters import SIGNERS, charter, report, reports_of_a_stage, told
+from holdfast.verify.signing import Signer
+from tests.verify.charters import QUORUM, SIGNERS, charter, report, reports_of_a_stage, told
 
 
 class Clock:
@@ -85,7 +98,7 @@ def test_a_signature_is_for_these_bytes_only(tmp_path: Path) -> None:
 
 def test_what_the_coordinator_said_cannot_be_said_again_later(tmp_path: Path) -> None:
     gone, back = told(0, Gone("bill", 4, 5)), told(0, Back("bill", 4, 6))
-    older = told(0, Gone("bill", 3, 4))
+    older = told(0, Gone("bill", 4, 4))
     with Register(charter(), tmp_path) as register:
         assert register.tell([gone, back]) == ["", ""]
         assert "said this before" in register.tell([older])[0]
@@ -95,6 +108,88 @@ def test_what_the_coordinator_said_cannot_be_said_again_later(tmp_path: Path) ->
         assert register.standing().verdicts["hourly"].run == Run(), "replica 4 is there"
     with Register(charter(), tmp_path) as again:
         assert "said this before" in again.tell([older])[0]
+
+
+def test_what_was_said_of_others_meanwhile_is_heard_late_too(tmp_path: Path) -> None:
+    """By one that was down, from another verifier."""
+    with Register(charter(), tmp_path) as register:
+        newer, older = told(0, Gone("bill", 4, 5)), told(0, Gone("bill", 3, 4))
+        assert register.tell([newer, older]) == ["", ""]
+        assert [each.replica for each in register.standing().findings] == [4, 3]
+
+
+def test_the_same_in_other_words_is_not_kept(tmp_path: Path) -> None:
+    """Else one liar fills the memory and the disk of a verifier."""
+    again = [
+        *(told(1, report(1, path=f"bill/{number}.arrow")) for number in range(50)),
+        *(told(1, report(1, seq=3, path=f"bill/{number}.arrow")) for number in range(50)),
+        *(told(2, Started("bill", f"host{number}")) for number in range(500)),
+        told(2, Broken("bill", "hourly", 0, 3)),
+    ]
+    with Register(charter(), tmp_path) as register:
+        for envelope in again:
+            assert register.tell([envelope]) == [""]
+        assert register.counts.total() == len(again)
+        assert register.counts["told"] == len(register.told) == 2 + MAX_STARTS
+        size = (tmp_path / "journal").stat().st_size
+        register.tell(again[1:50])
+        assert (tmp_path / "journal").stat().st_size == size
+        standing = register.standing()
+    with Register(charter(), tmp_path) as known:
+        assert known.standing() == standing
+        assert len(known.told) == 2 + MAX_STARTS
+
+
+def test_thousands_of_slices_are_a_matter_of_seconds(tmp_path: Path) -> None:
+    """4,096 slices of 7 replicas, one of which is wrong everywhere."""
+    quorum = Quorum(Model.BYZANTINE, 2)
+    signers = {number: Signer.make() for number in (COORDINATOR, *quorum.numbers)}
+    keys = {number: signer.public for number, signer in signers.items()}
+    rules = Rules(limit=60.0)
+    large = Charter("bill", {"hourly": ()}, 4096, quorum.model, quorum.faults, rules, keys)
+    size = turns = 0
+    begun = time.process_time()
+    with Register(large, tmp_path) as register:
+        for first in range(0, 4096, 32):
+            known = register.version
+            envelopes = [
+                seal(replica, Reported(report(replica, word, slice=number)), signers[replica])
+                for number in range(first, first + 32)
+                for replica, word in enumerate("yxxxxxx", 1)
+            ]
+            size += sum(len(each.body) + len(each.signature) for each in envelopes)
+            assert not any(register.tell(envelopes))
+            turns += register.turned > known
+        standing = register.standing()
+    seconds = time.process_time() - begun
+    assert standing.state is JobState.DONE
+    assert {each.replica for each in standing.findings} == {1}
+    assert len(standing.findings) == MAX_FINDINGS + 1
+    assert turns == 2, "that somebody is wrong, and that all is agreed upon"
+    assert (tmp_path / "journal").stat().st_size < 1.2 * size
+    assert seconds < 60
+
+
+def test_an_accusation_counts_when_there_is_a_copy_to_accuse(tmp_path: Path) -> None:
+    broken = told(0, Broken("bill", "hourly", 0, 1))
+    with Register(charter(), tmp_path) as register:
+        register.tell([broken])
+        register.tell([told(each.replica, each) for each in reports_of_a_stage("xxx")])
+        register.tell([broken])
+        holders = register.standing().verdicts["hourly"].slices[0].holders
+        assert [each.replica for each in holders] == [2, 3]
+
+
+def test_where_a_replica_may_be_is_remembered(tmp_path: Path) -> None:
+    pools = {number: frozenset({f"host{number}"}) for number in QUORUM.numbers}
+    with Register(charter(pools=pools), tmp_path) as register:
+        register.tell([told(0, Back("bill", 3, 1, ("host3", "spare")))])
+        for number in (1, 2, 3):
+            host = "spare" if number == 3 else f"host{number}"
+            register.tell([told(number, replace(report(number), host=host))])
+    with Register(charter(pools=pools), tmp_path) as again:
+        assert set(again.standing().verdicts["hourly"].slices) == {0}
+        assert again.standing().findings == ()
 
 
 def test_its_clock_stands_still_while_it_is_down(tmp_path: Path) -> None:

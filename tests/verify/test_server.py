@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import signal
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 
 import pytest
 
-from holdfast.protocol.verification import Kind, Run, Standing
+from holdfast.protocol.verification import JobState, Kind, Run, Standing
 from holdfast.verify.client import Verifiers
+from holdfast.verify.journal import Entry, Journal
 from holdfast.verify.messages import MAX_CALL, Answer, Asked, Envelopes, decode, encode
 from holdfast.verify.server import VerifierServer
 from holdfast.wire.client import LogClient, act
@@ -161,6 +165,51 @@ def test_verifiers_tell_each_other_as_much_as_a_call_may_hold(
         for start, count in ((0, 1), (2, 1), (3, 0)):
             answer = act(address, None, "told", encode(start))
             assert len(decode(answer, Envelopes)) == count
+
+
+def test_what_is_told_while_it_writes_is_written_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else thousands of tasks wait for one write each, one after the other."""
+    append, written = Journal.append, []
+    is_writing, go_on = Event(), Event()
+
+    def write(journal: Journal[Entry], entries: Sequence[Entry]) -> None:
+        written.append(len(entries))
+        is_writing.set()
+        assert go_on.wait(60)
+        append(journal, entries)
+
+    monkeypatch.setattr(Journal, "append", write)
+    first, *others = reports_of_a_stage("xxxx")
+    with VerifierServer(charter(), tmp_path) as server:
+        address = str(server.address)
+        with ThreadPoolExecutor(8) as pool:
+            telling = [pool.submit(witness(first.replica, address).report, first)]
+            assert is_writing.wait(60)
+            telling += [pool.submit(witness(each.replica, address).report, each) for each in others]
+            wait_for(lambda: len(server._calls) == len(others))
+            go_on.set()
+            for each in telling:
+                each.result(60)
+        assert written == [1, len(others)]
+        assert ask(address).verdicts["hourly"].is_ok
+
+
+def test_copies_that_are_broken_again_are_not_read_again(tmp_path: Path) -> None:
+    """The job ends in the end, though the coordinator says the same of the same replicas."""
+    with VerifierServer(charter(retries=1), tmp_path) as server:
+        address = str(server.address)
+        coordinator = witness(0, address)
+        with Verifiers(charter().plan, 1, [address]) as verifiers:
+            for attempt in (0, 1):
+                for each in reports_of_a_stage("xxx"):
+                    again = replace(each, run=Run(0, attempt), path=f"{each.path}-{attempt}")
+                    witness(each.replica, address).report(again)
+                assert verifiers.consult().verdicts["hourly"].is_ok
+                for maker in (1, 2, 3):
+                    coordinator.broken("hourly", 0, maker)
+            assert verifiers.consult().state is JobState.FAILED
 
 
 def test_only_so_many_calls_wait_for_news(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

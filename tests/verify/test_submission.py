@@ -37,7 +37,7 @@ def test_what_verifiers_go_by(tmp_path: Path) -> None:
     assert charter.plan.stages["bills"] == ("charges", "hourly")
     assert charter.slices == 5
     assert charter.rules.retries == 2
-    assert charter.rules.pools[2] == {"h2", "h5"}
+    assert charter.rules.pools[2] == {"h2"}
     assert not charter.rules.shared_hosts
 
 

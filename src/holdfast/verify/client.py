@@ -71,15 +71,16 @@ class Witness:
 
     def broken(self, stage: str, number: int, maker: int) -> None:
         """The maker's copy of a slice does not have the digest that it reported."""
-        self._tell(Broken(self.job, stage, number, maker))
+        self._tell(Broken(self.job, stage, number, maker, time.time_ns()))
 
-    def gone(self, replica: int) -> None:
-        """For the coordinator: the process of a replica has ended."""
-        self._tell(Gone(self.job, replica, time.time_ns()))
+    def gone(self, replica: int, number: int) -> None:
+        """For the coordinator: the process of a replica has ended. `number`: which of its words
+        this is; said again with the same one, it is the same word."""
+        self._tell(Gone(self.job, replica, number))
 
-    def back(self, replica: int) -> None:
-        """For the coordinator: a replica was started again."""
-        self._tell(Back(self.job, replica, time.time_ns()))
+    def back(self, replica: int, number: int, hosts: tuple[str, ...] = ()) -> None:
+        """For the coordinator: a replica is started again, or elsewhere. `hosts`: see `Back`."""
+        self._tell(Back(self.job, replica, number, hosts))
 
     def _tell(self, telling: Telling) -> None:
         envelope = seal(self.replica, telling, self.signer)

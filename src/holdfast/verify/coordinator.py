@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import count
 from pathlib import Path
 from threading import Event
 from typing import Final, Self
@@ -116,7 +117,9 @@ class Coordinator:
         self._asked = submission.verifiers(ANSWER)
         self._witness = submission.witness(ANSWER)
         self._untold: deque[Callable[[], None]] = deque()
-        """What the verifiers are to hear, in order."""
+        """What the verifiers are to hear, in order, and what is to be done when they have."""
+        self._words = count(1)
+        """Of this coordinator on its replicas. No other speaks of this submission."""
         self._begun = time.monotonic()
         self._seconds: float | None = None
         """Until the result was there, or was given up."""
@@ -265,14 +268,16 @@ class Coordinator:
     def _move_dissenters(self, standing: Standing) -> None:
         """Where too few agreed, let those who differ try on other hosts, if there are any. The
         verifiers go on to expect their votes."""
-        new = set(standing.findings) - self._seen
-        self._seen |= new
-        for replica in {each for finding in new for each in finding.dissenters}:
-            member = self.members[replica]
-            if member.running is not None and self._move(replica):
+        new = [finding for finding in standing.findings if finding not in self._seen]
+        self._seen.update(new)
+        named = [self.members[each] for finding in new for each in finding.dissenters]
+        # If there are few spare hosts, those have their turn who have not had it yet.
+        for member in sorted(named, key=lambda member: len(member.pools)):
+            if member.running is not None and self._move(member.number):
                 member.running.ask_to_end()
                 member.running.end(ANSWER)
-                self._start(member)
+                member.running = None
+                self._start_there(member)
 
     def _tell_ends(self) -> None:
         """Whose processes have ended although the job is not done, or not well."""
@@ -283,7 +288,7 @@ class Coordinator:
                 continue
             if member.code != 0 or (answered is not None and answered >= member.ended + GRACE):
                 member.is_gone = True
-                self._untold.append(partial(self._witness.gone, member.number))
+                self._untold.append(partial(self._witness.gone, member.number, next(self._words)))
 
     def _start_again(self) -> None:
         """When the verifiers know of every end: what is heard of an end after the next start would
@@ -304,8 +309,16 @@ class Coordinator:
             return
         member.is_gone = False
         self._move(member.number)
-        self._untold.append(partial(self._witness.back, member.number))
-        self._start(member)
+        self._start_there(member)
+
+    def _start_there(self, member: Member) -> None:
+        """When the verifiers know where: what comes from elsewhere does not count."""
+        member.ended = member.code = None
+        pools = (*member.pools, self.placement[member.number])
+        hosts = () if self.placement.warning else tuple({h: None for p in pools for h in p.hosts})
+        told = (member.number, next(self._words), hosts)
+        self._untold.append(partial(self._witness.back, *told))
+        self._untold.append(partial(self._start, member))
 
     def _move(self, replica: int) -> bool:
         """To hosts that nobody has, if there are any and they have room."""

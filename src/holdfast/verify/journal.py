@@ -127,14 +127,13 @@ class Journal(Generic[E]):
         while (text := _entry_at(data, good)) is not None:
             yield msgspec.msgpack.decode(text, type=self._entry)
             good += HEAD.size + len(text)
-        if good + HEAD.size <= len(data):
-            size, _ = HEAD.unpack_from(data, good)
-            if _entry_at(data, good + HEAD.size + size) is not None:
-                # No crash leaves something whole behind what is not.
-                raise StoreCorruptError(
-                    f"{self._path}: damaged at byte {good}; restore it from a copy, or submit the "
-                    "job again"
-                )
+        # No crash leaves something whole behind what is not. Where that would begin is not known
+        # if it is the length that is damaged.
+        if any(_entry_at(data, start) for start in range(good + 1, len(data))):
+            raise StoreCorruptError(
+                f"{self._path}: damaged at byte {good}; restore it from a copy, or submit the "
+                "job again"
+            )
         os.ftruncate(self._file.fileno(), good)
 
 
@@ -143,8 +142,10 @@ def _entry_at(data: bytes, start: int) -> bytes | None:
     if start + HEAD.size > len(data):
         return None
     size, check = HEAD.unpack_from(data, start)
+    if not 0 < size <= len(data) - start - HEAD.size:
+        return None
     text = data[start + HEAD.size : start + HEAD.size + size]
-    return text if text and len(text) == size and zlib.crc32(text) == check else None
+    return text if zlib.crc32(text) == check else None
 
 
 def _pack(entry: object) -> bytes:

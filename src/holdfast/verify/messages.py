@@ -45,6 +45,7 @@ MAX_ENVELOPES = 256
 """In one call."""
 MAX_PATIENCE = 60.0
 MAX_NAME = 255
+MAX_PATH = 1024
 MAX_ROWS = 2**62
 
 
@@ -70,11 +71,13 @@ class Broken(_Form, tag="broken"):
     stage: str
     slice: int
     maker: int
+    number: int = 0
+    """Another one each time: the next copy may be broken too, and to say that is another word."""
 
 
 class Gone(_Form, tag="gone"):
-    """The process of a replica has ended. `number` goes up from one word of the coordinator to the
-    next, so that nobody can say it again later."""
+    """The process of a replica has ended. `number` goes up from one word of the coordinator on a
+    replica to the next, so that nobody can say it again later."""
 
     job: str
     replica: int
@@ -82,11 +85,14 @@ class Gone(_Form, tag="gone"):
 
 
 class Back(_Form, tag="back"):
-    """A replica was started again."""
+    """A replica is started again, or elsewhere."""
 
     job: str
     replica: int
     number: int
+    hosts: tuple[str, ...] = ()
+    """All where it was to run so far and is to run now, so that one who has missed a word knows
+    them too; none where hosts are shared."""
 
 
 Telling = Reported | Started | Broken | Gone | Back
@@ -156,6 +162,8 @@ def _check(report: Report) -> None:
         raise WireError("a host's name is empty or too long")
     if report.rows > MAX_ROWS:
         raise WireError(f"{report.rows} rows are too many")
+    if len(report.path) > MAX_PATH:
+        raise WireError(f"a path of {len(report.path)} characters is too long")
     path = PurePosixPath(report.path)
     if path.is_absolute() or ".." in path.parts or not path.parts or "\0" in report.path:
         raise WireError("a path leads out of the storage")

@@ -32,7 +32,8 @@ class Placement:
 
     @property
     def audited(self) -> Mapping[int, frozenset[str]]:
-        """The hosts that each replica may report from; empty if hosts may be shared."""
+        """The hosts that each replica may report from at first; empty if hosts may be shared. Who
+        is moved may report from where it is moved to, and nobody else: verifiers are told."""
         return self._audited
 
     def next_pool(self, replica: int) -> Pool:
@@ -49,8 +50,7 @@ class Placement:
         return dict(self._pools)
 
     def _hosts(self) -> dict[int, frozenset[str]]:
-        spare = {host for pool in self._spares for host in pool.hosts}
-        return {replica: frozenset({*pool.hosts, *spare}) for replica, pool in self._pools.items()}
+        return {replica: frozenset(pool.hosts) for replica, pool in self._pools.items()}
 
 
 def plan_placement(replicas: Sequence[int], pools: Sequence[Pool], *, shared: bool) -> Placement:

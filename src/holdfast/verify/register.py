@@ -36,7 +36,7 @@ class ForgedError(HoldfastError):
 
 
 class OldWordError(HoldfastError):
-    """The coordinator has said this before, or something newer."""
+    """The coordinator has said this of a replica before, or something newer."""
 
 
 class Register:
@@ -145,7 +145,7 @@ class Register:
         """Be as the journal says."""
         self._verifier: Verifier = self.charter.verifier()
         self._known: set[bytes] = set()
-        self._last_word = 0
+        self._last_words: dict[int, int] = {}
         self.told.clear()
         for entry in self._entries:
             if entry.envelope is None:
@@ -154,7 +154,9 @@ class Register:
                 self._apply(entry.envelope, open_envelope(entry.envelope), entry.time)
 
     def _take(self, envelope: Envelope, now: float) -> bool:
-        """Raises a HoldfastError for what is refused; then nothing has changed."""
+        """Whether anything has changed by it: what changes nothing is not kept, so that nobody can
+        fill the journal by saying the same in other words. Raises a HoldfastError for what is
+        refused; then nothing has changed."""
         if envelope.signature in self._known:
             return False
         key = self.charter.keys.get(envelope.sender)
@@ -164,8 +166,7 @@ class Register:
             raise ForgedError(f"replica {envelope.sender} has not signed this")
         telling = open_envelope(envelope)
         self._check_sender(envelope.sender, telling)
-        self._apply(envelope, telling, now)
-        return True
+        return self._apply(envelope, telling, now)
 
     def _check_sender(self, sender: int, telling: Telling) -> None:
         job = telling.report.job if isinstance(telling, Reported) else telling.job
@@ -182,22 +183,26 @@ class Register:
         if isinstance(telling, Gone | Back):
             if sender != COORDINATOR:
                 raise ForgedError(f"replica {sender} says what only the coordinator may say")
-            if telling.number <= self._last_word:
+            if telling.number <= self._last_words.get(telling.replica, 0):
                 raise OldWordError("the coordinator has said this before, or something newer")
 
-    def _apply(self, envelope: Envelope, telling: Telling, now: float) -> None:
+    def _apply(self, envelope: Envelope, telling: Telling, now: float) -> bool:
         match telling:
             case Reported(report):
-                self._verifier.report(report, now)
+                is_new = self._verifier.report(report, now)
             case Started(_, host):
-                self._verifier.start(envelope.sender, host, now)
-            case Broken(_, stage, number, maker):
-                self._verifier.broken(stage, number, maker, envelope.sender, now)
+                is_new = self._verifier.start(envelope.sender, host, now)
+            case Broken(_, stage, piece, maker):
+                is_new = self._verifier.broken(stage, piece, maker, envelope.sender, now)
             case Gone(_, replica, number):
                 self._verifier.gone(replica, now)
-                self._last_word = number
-            case Back(_, replica, number):
-                self._verifier.back(replica, now)
-                self._last_word = number
-        self._known.add(envelope.signature)
-        self.told.append(envelope)
+                self._last_words[replica] = number
+                is_new = True
+            case Back(_, replica, number, hosts):
+                self._verifier.back(replica, hosts, now)
+                self._last_words[replica] = number
+                is_new = True
+        if is_new:
+            self._known.add(envelope.signature)
+            self.told.append(envelope)
+        return is_new

@@ -13,9 +13,10 @@ import logging
 import os
 import signal
 import sys
+from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
-from itertools import accumulate
+from dataclasses import asdict, dataclass, field
+from itertools import accumulate, islice
 from pathlib import Path
 from threading import Condition, Event, Thread
 from typing import Self
@@ -30,6 +31,7 @@ from holdfast.verify.messages import (
     MAX_ENVELOPES,
     Answer,
     Asked,
+    Envelope,
     Envelopes,
     decode,
     encode,
@@ -58,6 +60,16 @@ LOOK = 1.0
 logger = logging.getLogger("holdfast")
 
 
+@dataclass(slots=True)
+class _Call:
+    """What one call tells, and what it is answered."""
+
+    envelopes: tuple[Envelope, ...]
+    answers: list[str] = field(default_factory=list)
+    error: HoldfastError | None = None
+    is_over: bool = False
+
+
 class VerifierServer:
     """Serves until it is closed. A context manager."""
 
@@ -75,6 +87,8 @@ class VerifierServer:
         self._security = security
         self._register = Register(charter, folder)
         self._change = Condition()
+        self._calls: deque[_Call] = deque()
+        """What was told and is not taken in yet."""
         self._waiting = 0
         self._closing = Event()
         try:
@@ -111,11 +125,14 @@ class VerifierServer:
         self.close()
 
     def tell(self, body: bytes) -> bytes:
-        envelopes = decode(body, Envelopes)
+        call = _Call(decode(body, Envelopes))
+        self._calls.append(call)
         with self._change:
-            answers = self._register.tell(envelopes)
-            self._change.notify_all()
-        return encode(answers)
+            if not call.is_over:
+                self._take_in()
+        if call.error is not None:
+            raise call.error
+        return encode(call.answers)
 
     def consult(self, body: bytes) -> bytes:
         asked = decode(body, Asked)
@@ -178,6 +195,21 @@ class VerifierServer:
                 "refused": refused,
             }
         ).encode()
+
+    def _take_in(self) -> None:
+        """All that was told while another wrote to the disk, and write it at once."""
+        calls = [self._calls.popleft() for _ in range(len(self._calls))]
+        try:
+            answers = iter(self._register.tell([each for call in calls for each in call.envelopes]))
+            for call in calls:
+                call.answers = list(islice(answers, len(call.envelopes)))
+        except HoldfastError as error:
+            for call in calls:
+                call.error = error
+        finally:
+            for call in calls:
+                call.is_over = True
+        self._change.notify_all()
 
     def _keep_time(self) -> None:
         """Decide what is due although nothing comes in."""

@@ -11,7 +11,7 @@ from typing import Final
 
 from holdfast.errors import InvalidArgumentError
 from holdfast.protocol.verification import Holder, JobState, Plan, Report, Run
-from holdfast.protocol.verification.verifier import MAX_CHUNKS
+from holdfast.protocol.verification.reports import MAX_CHUNKS
 from holdfast.verify.client import Verifiers, Witness
 from holdfast.verify.errors import JobFailedError, NotAgreedError
 from holdfast.verify.hosts import this_host

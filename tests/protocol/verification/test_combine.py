@@ -1,17 +1,22 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
 from holdfast.protocol.verification import (
+    Doubt,
+    Holder,
     JobState,
+    Kind,
     Plan,
     Run,
     Standing,
     Verifier,
     combine,
 )
+from holdfast.protocol.verification.combine import fits
 from tests.protocol.verification.reports import RUN1, basis, tell, verifier
 
 PLAN = Plan({"a": (), "b": ("a",)}, slices=1)
@@ -102,14 +107,108 @@ def test_holders_are_those_that_most_name_first() -> None:
     assert holders == [2, 3, 1, 4]
 
 
-def test_findings_and_doubts_are_those_of_all() -> None:
-    judges = [verifier(plan=PLAN) for _ in range(2)]
-    for judge, words in zip(judges, ("yxxx", "xyxx"), strict=True):
+def test_one_verifier_alone_accuses_nobody_but_has_somebody_look() -> None:
+    judges = [verifier(plan=PLAN) for _ in range(3)]
+    for judge, words in zip(judges, ("yxxx", "xyxx", "xyxx"), strict=True):
         tell(judge, "a", words)
-        judge.broken("a", 0, 3, 4, 0.0)
+    judges[0].broken("a", 0, 3, 4, 0.0)
     found = combine(PLAN, 3, [judge.standing() for judge in judges])
-    assert [each.replica for each in found.findings] == [1, 2]
+    assert [(each.kind, each.replica) for each in found.findings] == [(Kind.OUTVOTED, 2)]
     assert [each.holder.replica for each in found.doubts] == [3]
+
+
+def test_one_verifier_alone_moves_nobody() -> None:
+    judges = [verifier(plan=PLAN) for _ in range(3)]
+    for judge in judges:
+        tell(judge, "a", "xxyz")
+    told = [judge.standing() for judge in judges]
+    lie = replace(told[0].findings[0], dissenters=(1, 2, 99))
+    found = combine(PLAN, 3, [replace(told[0], findings=(lie,)), *told[1:]])
+    (finding,) = found.findings
+    assert finding.kind is Kind.NO_QUORUM
+    assert set(finding.dissenters) <= {3, 4}
+    calm = replace(told[0], findings=())
+    assert combine(PLAN, 3, [told[0], calm, calm]).findings == ()
+
+
+def test_a_copy_that_one_verifier_alone_names_is_not_read() -> None:
+    good = standing("x")
+    verdict = good.verdicts["a"]
+    forged = Holder(99, "nowhere", "../x")
+    agreed = replace(verdict.slices[0], holders=(forged, *verdict.slices[0].holders))
+    verdicts = {**good.verdicts, "a": replace(verdict, slices={0: agreed})}
+    liar = replace(good, verdicts=verdicts, doubts=(Doubt("a", 0, forged), Doubt("z", 7, forged)))
+    found = combine(PLAN, 3, [liar, good, good])
+    assert found.verdicts == good.verdicts
+    assert found.doubts == ()
+
+
+def _without_a_stage(good: Standing) -> Standing:
+    return replace(good, verdicts={"a": good.verdicts["a"]})
+
+
+def _under_another_name(good: Standing) -> Standing:
+    return replace(good, verdicts={"a": good.verdicts["a"], "b": good.verdicts["a"]})
+
+
+def _with_a_slice_too_many(good: Standing) -> Standing:
+    verdict = good.verdicts["a"]
+    slices = {**verdict.slices, 1: verdict.slices[0]}
+    return replace(good, verdicts={**good.verdicts, "a": replace(verdict, slices=slices)})
+
+
+def _without_holders(good: Standing) -> Standing:
+    verdict = good.verdicts["a"]
+    slices = {0: replace(verdict.slices[0], holders=())}
+    return replace(good, verdicts={**good.verdicts, "a": replace(verdict, slices=slices)})
+
+
+def _ok_without_slices(good: Standing) -> Standing:
+    verdict = replace(good.verdicts["a"], slices={})
+    return replace(good, verdicts={**good.verdicts, "a": verdict})
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        _without_a_stage,
+        _under_another_name,
+        _with_a_slice_too_many,
+        _without_holders,
+        _ok_without_slices,
+    ],
+)
+def test_what_no_verifier_of_this_job_says_is_no_answer(
+    spoil: Callable[[Standing], Standing],
+) -> None:
+    good = standing("x")
+    assert fits(PLAN, good)
+    assert not fits(PLAN, spoil(good))
+    assert combine(PLAN, 3, [spoil(good), good, good]) == combine(PLAN, 3, [None, good, good])
+
+
+@pytest.mark.parametrize(
+    ("ends", "expected"),
+    [
+        ("DF", JobState.FAILED),
+        ("DDFF", JobState.FAILED),
+        ("DF-", JobState.RUNNING),
+        ("DFR", JobState.RUNNING),
+        ("DDF", JobState.DONE),
+        ("DFF", JobState.FAILED),
+        ("DR", JobState.RUNNING),
+    ],
+)
+def test_verifiers_that_come_to_different_ends(ends: str, expected: JobState) -> None:
+    words = {
+        "D": standing("x", "v"),
+        "F": replace(standing(), state=JobState.FAILED, failure="too few"),
+        "R": standing("x"),
+        "-": None,
+    }
+    found = combine(PLAN, 3, [words[end] for end in ends])
+    assert found.state is expected
+    assert ("too few" in found.failure) == (expected is JobState.FAILED)
 
 
 def test_of_verifiers_within_replicas_as_many_as_replicas_must_agree() -> None:

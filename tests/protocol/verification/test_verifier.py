@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import replace
+from functools import partial
 from hashlib import sha256
 from itertools import permutations
 
@@ -22,6 +24,7 @@ from holdfast.protocol.verification import (
     Verifier,
 )
 from holdfast.protocol.verification.ballot import MAX_WORDS
+from holdfast.protocol.verification.findings import MAX_FINDINGS
 from tests.protocol.verification.reports import (
     FOUR,
     PAIR,
@@ -249,7 +252,7 @@ def test_too_few_left_may_come_back_for_a_while() -> None:
     judge.gone(1, 1.0)
     judge.gone(2, 2.0)
     assert (judge.state, judge.next_wake) == (JobState.RUNNING, 12.0)
-    judge.back(2, 11.0)
+    judge.back(2, (), 11.0)
     judge.wake(12.0)
     assert judge.state is JobState.RUNNING
     judge.gone(2, 13.0)
@@ -266,7 +269,69 @@ def test_a_job_of_which_nothing_is_heard_has_failed() -> None:
     assert judge.next_wake == 160.0
     judge.wake(160.0)
     assert judge.state is JobState.FAILED
-    assert "nothing was reported for 100 seconds" in judge.failure
+    assert "nothing was agreed upon for 100 seconds" in judge.failure
+
+
+def test_a_few_who_talk_on_do_not_hide_that_the_others_are_mute() -> None:
+    judge = verifier(plan=Plan({"a": ()}, slices=8), limit=100.0)
+    judge.wake(0.0)
+    for replica in (1, 2):
+        judge.start(replica, f"host{replica}", 0.0)
+    for number in range(8):
+        now = 50.0 + number
+        judge.start(1, f"host{number}", now)
+        judge.report(report("a", 1, "x", slice=number), now)
+        judge.report(report("a", 1, "x", slice=number, seq=number), now)
+        judge.report(report("a", 1, "y", slice=number, of=digest("another")), now)
+        judge.broken("a", number, 2, 1, now)
+    assert judge.next_wake == 100.0
+    judge.wake(100.0)
+    assert judge.state is JobState.FAILED
+
+
+def test_what_is_agreed_upon_begun_again_or_started_is_news() -> None:
+    judge = verifier(plan=Plan({"a": ()}, slices=2), limit=100.0)
+    judge.wake(0.0)
+    tell(judge, "a", "xxx", now=10.0)
+    assert judge.next_wake == 110.0
+    for replica, word in enumerate("yyzz", 1):
+        judge.report(report("a", replica, word, slice=1), 20.0)
+    assert (judge.verdict("a").run, judge.next_wake) == (RUN1, 120.0)
+    judge.back(3, (), 30.0)
+    assert judge.next_wake == 130.0
+    judge.start(1, "host1", 40.0)
+    assert judge.next_wake == 140.0
+
+
+def test_each_call_says_whether_it_is_to_be_remembered() -> None:
+    judge = verifier(plan=ONE)
+    assert judge.start(1, "host1", 0.0)
+    assert not judge.start(1, "host1", 1.0)
+    assert judge.gone(4, 1.0)
+    assert not judge.gone(4, 2.0)
+    assert judge.back(4, (), 3.0)
+    assert judge.report(report("a", 1, "x"), 4.0)
+    version = judge.version
+    assert not judge.report(replace(report("a", 1, "x"), path="elsewhere", host="other"), 5.0)
+    assert not judge.broken("a", 0, 1, 2, 6.0), "it is no holder yet"
+    assert judge.version == version
+    tell(judge, "a", ".xx", now=7.0)
+    assert judge.broken("a", 0, 1, 2, 8.0)
+    assert not judge.broken("a", 0, 1, 2, 9.0)
+
+
+def test_findings_of_one_replica_have_an_end() -> None:
+    """Else a liar has everybody told of thousands of them, again and again."""
+    pools = {number: frozenset({f"host{number}"}) for number in FOUR.numbers}
+    judge = verifier(plan=Plan({"a": ()}, slices=1), pools=pools)
+    turns = set()
+    for seq in range(1000):
+        judge.report(report("a", 1, "x", seq=seq, host=f"there{seq}"), 0.0)
+        turns.add(judge.turned)
+    assert set(kinds(judge)) == {(Kind.MISPLACED, 1)}
+    assert len(judge.findings) == MAX_FINDINGS + 1
+    assert "more often than is told here" in judge.findings[-1].text
+    assert len(turns) == 1, "those who wait are told once"
 
 
 def test_one_accuser_may_lie_two_do_not() -> None:
@@ -358,6 +423,65 @@ def test_a_replica_on_anothers_host_counts_for_nothing() -> None:
     assert agreed(judge, "a") == "x"
 
 
+def test_who_is_moved_may_report_from_there_and_nobody_else() -> None:
+    """A liar that claims a spare host first does not have the replica blamed that is moved to it,
+    nor the job ended."""
+    pools = {number: frozenset({f"host{number}"}) for number in FOUR.numbers}
+    judge = verifier(plan=Plan({"a": (), "b": ("a",)}, slices=1), pools=pools)
+    judge.report(report("b", 1, "v", of=basis(a="x"), host="spare"), 0.0)
+    judge.gone(2, 1.0)
+    judge.back(2, ("host2", "spare"), 2.0)
+    tell(judge, "a", "..xx")
+    judge.report(report("a", 2, "x", host="spare"), 3.0)
+    judge.report(report("b", 2, "v", of=basis(a="x"), host="spare"), 4.0)
+    tell(judge, "b", "..vv", of=basis(a="x"))
+    assert judge.state is JobState.DONE
+    assert [each.replica for each in judge.verdict("b").slices[0].holders] == [2, 3, 4]
+    assert kinds(judge) == [(Kind.MISPLACED, 1), (Kind.MISSING, 2)]
+
+
+def test_what_came_before_the_word_on_a_move_counts_after_it() -> None:
+    pools = {number: frozenset({f"host{number}"}) for number in FOUR.numbers}
+    judge = verifier(plan=Plan({"a": ()}, slices=2), pools=pools)
+    for number in (0, 1):
+        judge.report(report("a", 2, "x", slice=number, host="spare"), 0.0)
+    judge.report(report("a", 2, "x", seq=5, host="spare"), 0.0)
+    for replica in (1, 3):
+        judge.report(report("a", replica, "x"), 0.0)
+        judge.report(report("a", replica, "x", seq=5), 0.0)
+    for replica in (1, 3, 4):
+        judge.report(report("a", replica, "x", slice=1), 0.0)
+    assert set(judge.verdict("a").slices) == {1}
+    assert judge.chunk("a", 0, 5) is None
+    judge.back(2, ("host2", "spare"), 1.0)
+    assert judge.state is JobState.DONE
+    for found in judge.verdict("a").slices.values():
+        assert 2 in [each.replica for each in found.holders]
+    assert judge.chunk("a", 0, 5) is not None
+    assert judge.findings == (), "it was where it should be"
+
+
+@pytest.mark.parametrize(
+    ("quorum", "words", "order"),
+    [
+        (FOUR, "xxyy", (1, 3, 2, 4)),
+        (FOUR, "xyxy", (1, 2, 3, 4)),
+        (FOUR, "xxyz", (3, 4)),
+        (FOUR, "yxxz", (1, 4)),
+        (FOUR, "wxy.", (1, 2, 3)),
+        (SEVEN, "xxxxyyy", (5, 6, 7)),
+        (SEVEN, "zxxyy..", (1, 2, 4, 3, 5)),
+        (SEVEN, "zzxxxxy", (7, 1, 2)),
+    ],
+)
+def test_who_should_try_elsewhere(quorum: Quorum, words: str, order: tuple[int, ...]) -> None:
+    """If as many say one thing as another, it may be the liars who were heard first."""
+    judge = verifier(quorum, ONE)
+    tell(judge, "a", words)
+    (finding,) = judge.findings
+    assert finding.dissenters == order
+
+
 def test_sharing_a_host_is_an_error_unless_it_is_allowed() -> None:
     judge = verifier(plan=ONE)
     judge.report(report("a", 1, "x"), 0.0)
@@ -405,6 +529,24 @@ def test_chunks_are_agreed_upon_one_by_one() -> None:
     assert (found.digest, [each.replica for each in found.holders]) == (digest("x"), [1, 3, 4])
     assert judge.chunk("a", 0, 8) is None
     assert agreed(judge, "a") is None, "chunks are not the slice"
+    (finding,) = judge.findings
+    assert (finding.kind, finding.replica, finding.slice, finding.seq) == (Kind.OUTVOTED, 2, 0, 7)
+    assert "replicas 1, 3 and 4" in finding.text
+
+
+def test_who_tells_a_wrong_chunk_late_is_named_too() -> None:
+    judge = verifier(plan=ONE)
+    for replica, word in enumerate("xxxy", 1):
+        judge.report(report("a", replica, word, seq=7), 0.0)
+    assert [(each.kind, each.replica, each.seq) for each in judge.findings] == [
+        (Kind.OUTVOTED, 4, 7)
+    ]
+    judge.report(report("a", 4, "y", of=basis(a="z"), seq=7), 0.0)
+    assert len(judge.findings) == 1, "from another input it may well be something else"
+    pair = verifier(PAIR, plan=ONE)
+    for replica, word in enumerate("xy", 1):
+        pair.report(report("a", replica, word, seq=7), 0.0)
+    assert "replicas 1 and 2 have different results" in pair.failure
 
 
 @pytest.mark.parametrize(
@@ -477,6 +619,11 @@ def test_a_replica_that_tells_too_much_raw_is_heard_no_more(
         judge.report(raw(replica, 0, bytes(6)), 0.0)
     assert judge.raw_chunk("a", 0, 0) == bytes(6)
     assert judge.raw_chunk("a", 0, 1) is None
+    with pytest.raises(InvalidArgumentError, match="said too much"):
+        judge.report(raw(1, 2, bytes(1)), 0.0)
+    tell(judge, "a", "xxyy")
+    judge.report(replace(raw(1, 2, bytes(6)), run=RUN1), 0.0)
+    assert judge.report(raw(1, 2, bytes(4)), 0.0), "who computes again may tell again"
 
 
 def test_copies_that_are_broken_again_and_again_end_the_job() -> None:
@@ -544,3 +691,20 @@ def test_those_who_wait_are_told_of_turns_and_not_of_every_word() -> None:
     assert judge.turned > before
     judge.gone(1, 0.0)
     assert judge.turned == judge.version
+
+
+def test_memory_goes_with_what_is_reported() -> None:
+    """1,024 slices of 7 replicas, of which one talks without end."""
+    judge = verifier(SEVEN, Plan({"a": ()}, slices=1024), limit=60.0)
+    tracemalloc.start()
+    for number in range(1024):
+        tell_slice = partial(report, "a", slice=number)
+        for replica in SEVEN.numbers:
+            judge.report(tell_slice(replica, "x" if replica > 1 else "y"), 0.0)
+            assert (judge.next_wake is None) == (judge.state is JobState.DONE)
+        for time in range(10):
+            judge.report(replace(tell_slice(1, "y"), path=f"{time}" * 500), 0.0)
+    assert judge.standing().state is JobState.DONE
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 7 * 1024 * 2000, "two kilobytes a report, all told"

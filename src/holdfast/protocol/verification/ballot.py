@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from itertools import chain
 from typing import NamedTuple
 
 from holdfast.protocol.verification.reports import Report, Run
 from holdfast.protocol.verification.verdicts import Agreed, Holder
 
-__all__ = ["MAX_WORDS", "Ballot", "Said", "Taken", "Votes", "rank", "said_in"]
+__all__ = ["MAX_WORDS", "Ballot", "Said", "Taken", "Votes", "dissenters", "rank", "said_in"]
 
 Votes = dict[int, list[Report]]
 """By replica."""
@@ -57,15 +58,35 @@ class Ballot:
     reports: dict[int, dict[tuple[Run, bytes], list[Report]]] = field(default_factory=dict)
     """By replica, then by run and basis; more than one only of those that contradict themselves."""
 
-    def take(self, report: Report) -> Taken:
-        words = self.reports.setdefault(report.replica, {})
+    def judge(self, report: Report) -> Taken:
+        """What would become of a report."""
+        words = self.reports.get(report.replica, {})
         known = words.get((report.run, report.basis), [])
         if said_in(report) in map(said_in, known):
             return Taken.KNOWN
         if sum(map(len, words.values())) >= MAX_WORDS:
             return Taken.TOO_MANY
-        words.setdefault((report.run, report.basis), []).append(report)
         return Taken.CONTRADICTS if known else Taken.NEW
+
+    def take(self, report: Report) -> Taken:
+        taken = self.judge(report)
+        if taken in (Taken.NEW, Taken.CONTRADICTS):
+            words = self.reports.setdefault(report.replica, {})
+            words.setdefault((report.run, report.basis), []).append(report)
+        return taken
+
+    def place(self, replica: int, hosts: frozenset[str]) -> bool:
+        """It was to run on other hosts than was known; answers whether votes count by that."""
+        before = {each for each in self.misplaced if each[0] == replica}
+        if not before:
+            return False
+        still = {
+            (replica, run)
+            for (run, _), words in self.reports[replica].items()
+            if any(report.host not in hosts for report in words)
+        }
+        self.misplaced -= before - still
+        return bool(before - still)
 
     def votes(self, run: Run, basis: bytes) -> Votes:
         """Those that count in a run: computed from what its parents were agreed to be."""
@@ -136,3 +157,14 @@ def rank(votes: Votes) -> list[tuple[Said, list[int]]]:
         for report in votes[replica]:
             who.setdefault(said_in(report), []).append(replica)
     return sorted(who.items(), key=lambda each: -len(each[1]))
+
+
+def dissenters(votes: Votes) -> tuple[int, ...]:
+    """Who says something else than most, in the order in which they should try elsewhere. Of those
+    who are as many as others nobody knows who is right: one of each group comes first, so that few
+    spare hosts do not all go to those who are."""
+    groups = [who for _, who in rank(votes)]
+    most = [who for who in groups if len(who) == len(groups[0])]
+    order = chain.from_iterable(sorted(groups[len(most) :], key=len))
+    tied = chain.from_iterable(zip(*most, strict=True)) if len(most) > 1 else ()
+    return tuple(dict.fromkeys((*order, *tied)))

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import NamedTuple
 
-__all__ = ["Report", "Run"]
+from holdfast.errors import InvalidArgumentError
+
+__all__ = ["MAX_CHUNKS", "Report", "Run"]
+
+MAX_CHUNKS = 4096
+"""Of one slice."""
 
 
 class Run(NamedTuple):
@@ -43,3 +49,26 @@ class Report:
     """The number of a chunk that the user's code has verified; None for the slice as a whole."""
     data: bytes | None = None
     """The chunk itself, where it is told raw."""
+
+    def check(self, retries: int) -> None:
+        """Raises InvalidArgumentError for what makes no sense in any job."""
+        if min(self.run) < 0 or max(self.run) > retries:
+            raise InvalidArgumentError(
+                f"run: there is no run {self.run}; nothing is computed more than {retries} times "
+                "again"
+            )
+        if self.seq is not None and not 0 <= self.seq < MAX_CHUNKS:
+            raise InvalidArgumentError(
+                f"seq: there is no chunk {self.seq}; they are numbered 0 to {MAX_CHUNKS - 1}"
+            )
+        if self.data is not None:
+            if self.seq is None:
+                raise InvalidArgumentError(
+                    "data: a whole slice lies in storage; tell chunks raw, or its digest"
+                )
+            if sha256(self.data).digest() != self.digest:
+                raise InvalidArgumentError(
+                    f"data: what replica {self.replica} tells has another digest than it says"
+                )
+        if self.rows < 0:
+            raise InvalidArgumentError(f"rows: {self.rows} is less than none")

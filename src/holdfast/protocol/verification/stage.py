@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from holdfast.protocol.verification.ballot import Ballot, Said, Votes, rank
+from holdfast.protocol.verification.ballot import Ballot, Said, Taken, Votes, rank
 from holdfast.protocol.verification.reports import Report, Run
 from holdfast.protocol.verification.verdicts import Agreed, Doubt, StageState, Verdict
 
@@ -13,9 +13,9 @@ __all__ = ["StageVotes", "name_replicas"]
 
 
 MAX_CHUNK_WORDS = 1 << 16
-"""Reports on chunks that are taken of one replica."""
+"""Reports on chunks that are taken of one replica until the stage is computed again."""
 MAX_RAW = 64 << 20
-"""Bytes of raw chunks that are taken of one replica."""
+"""Bytes of raw chunks that are taken of one replica until then."""
 
 
 class StageVotes:
@@ -30,7 +30,8 @@ class StageVotes:
         self.open = set(range(slices))
         """Slices that are not agreed upon, or of which all copies are lost."""
         self.ripe: dict[int, float] = {}
-        """Slices on which so many have voted that the others are late, and since when."""
+        """Slices on which so many have voted that the others are late, and since when; in this
+        order."""
         self.late: set[int] = set()
         """Slices for whose other votes nobody waits any longer."""
         self.hosts: dict[tuple[Run, str], int] = {}
@@ -60,16 +61,32 @@ class StageVotes:
     def chunks(self) -> Iterator[Ballot]:
         return iter(self._chunks.values())
 
-    def ballot(self, report: Report) -> Ballot | None:
-        """The one that a report is for; None if its replica has spoken of too many chunks."""
+    def ballot(self, report: Report) -> Ballot:
+        """The one that a report is for."""
         if report.seq is None:
             return self.ballots[report.slice]
+        return self._chunks.get((report.slice, report.seq)) or Ballot()
+
+    def take(self, report: Report) -> Taken:
+        ballot = self.ballot(report)
+        if report.seq is None:
+            return ballot.take(report)
+        words = self._chunk_words[report.replica] + 1
         raw = self._raw[report.replica] + len(report.data or b"")
-        if self._chunk_words[report.replica] >= MAX_CHUNK_WORDS or raw > MAX_RAW:
-            return None
-        self._chunk_words[report.replica] += 1
+        taken = ballot.judge(report)
+        if taken in (Taken.KNOWN, Taken.TOO_MANY):
+            return taken
+        if words > MAX_CHUNK_WORDS or raw > MAX_RAW:
+            return Taken.TOO_MANY
+        self._chunk_words[report.replica] = words
         self._raw[report.replica] = raw
-        return self._chunks.setdefault((report.slice, report.seq), Ballot())
+        self._chunks[report.slice, report.seq] = ballot
+        return ballot.take(report)
+
+    def place(self, replica: int, hosts: frozenset[str]) -> bool:
+        """It was to run on other hosts than was known; answers whether votes count by that."""
+        moved = [ballot.place(replica, hosts) for ballot in (*self.ballots, *self.chunks)]
+        return any(moved)
 
     def chunk(self, number: int, seq: int) -> Agreed | None:
         ballot = self._chunks.get((number, seq))
@@ -98,10 +115,11 @@ class StageVotes:
         self.late.discard(number)
         return self._earlier.setdefault(number, said) == said
 
-    def hold(self, number: int, report: Report) -> None:
+    def hold(self, report: Report) -> None:
         """Another copy of what is agreed upon."""
-        self.ballots[number].hold(report)
-        self.open.discard(number)
+        self.ballot(report).hold(report)
+        if report.seq is None:
+            self.open.discard(report.slice)
 
     def lose(self, number: int, replica: int) -> None:
         """A copy that must not be read any more."""
@@ -115,6 +133,8 @@ class StageVotes:
         self.run = run
         self.ripe.clear()
         self.late.clear()
+        self._chunk_words.clear()
+        self._raw.clear()
 
     def forget(self, run: Run) -> None:
         """Another epoch: all is to be agreed upon again."""

@@ -68,7 +68,10 @@ class Finding:
     """-1 if it is not about one."""
     text: str
     dissenters: tuple[int, ...] = ()
-    """Where too few agreed: who has reported something else than most."""
+    """Where too few agreed: who has reported something else than most, in the order in which they
+    should try elsewhere."""
+    seq: int | None = None
+    """Of the chunk that it is about, if it is about one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,14 @@ not contradict itself when it computes again, and nothing is agreed upon before 
 
 from __future__ import annotations
 
-from hashlib import sha256
+from collections import Counter
+from collections.abc import Collection
 from itertools import chain
 
 from holdfast.errors import InvalidArgumentError
-from holdfast.protocol.verification.ballot import Ballot, Taken, rank, said_in
+from holdfast.protocol.verification.ballot import Ballot, Taken, Votes, dissenters, rank, said_in
 from holdfast.protocol.verification.course import Mode
+from holdfast.protocol.verification.findings import Findings
 from holdfast.protocol.verification.plan import Plan, basis_of
 from holdfast.protocol.verification.quorum import Model, Quorum
 from holdfast.protocol.verification.reports import Report, Run
@@ -30,18 +32,19 @@ from holdfast.protocol.verification.verdicts import (
     Verdict,
 )
 
-__all__ = ["COORDINATOR", "MAX_CHUNKS", "Verifier"]
+__all__ = ["COORDINATOR", "Verifier"]
 
 COORDINATOR = 0
 """Stands for the one who is trusted, where else the number of a replica stands."""
-MAX_CHUNKS = 4096
-"""Of one slice."""
+MAX_STARTS = 64
+"""How often it is taken of a replica that it starts on another host."""
 SHOWN = 5
 """Slices that a failure describes."""
 
 
 class Verifier:
-    """Of one job."""
+    """Of one job. What happens is told to it; each such call answers whether anything has changed,
+    and so whether it must be remembered."""
 
     def __init__(self, job: str, plan: Plan, quorum: Quorum, rules: Rules | None = None) -> None:
         self.job = job
@@ -55,36 +58,47 @@ class Verifier:
         self.version = 0
         """Goes up with each call that may have changed an answer."""
         self._stages = {name: StageVotes(name, plan.slices) for name in plan.stages}
+        self._pools = dict(self.rules.pools)
+        """The hosts where each replica was to run, all told."""
         self._gone: set[int] = set()
-        self._findings: dict[Finding, None] = {}
+        self._starts: Counter[int] = Counter()
+        self._findings = Findings()
         self._short_until: float | None = None
         """How long to wait for somebody to come back, when fewer are there than must agree."""
         self._is_short = False
         """Whether that was in vain."""
         self._news: float | None = None
-        """When there was some last."""
+        """When the job came further last, or somebody started."""
         self._said: tuple[int, Standing] | None = None
         """The version that was asked for last."""
-        self._doubted = 0
-        """How often a copy was called broken."""
+        self._doubted: set[tuple[str, int, int]] = set()
+        """In which stage whose copies were called broken, and by whom."""
         self._turn: tuple[int, object] = (0, None)
         """The version of the last turn, and what made it one."""
         for name in plan.stages:
             self._bind(name)
+        self._progress = self._outline()
 
     # What happens.
 
-    def start(self, replica: int, host: str, now: float) -> None:
+    def start(self, replica: int, host: str, now: float) -> bool:
         """A replica says that it starts."""
         self._check_replica(replica)
+        before = self.started.get(replica)
+        if before == host or self._starts[replica] >= MAX_STARTS:
+            return False
+        self._starts[replica] += 1
         self.started[replica] = host
-        self._note_news(now)
+        self.version += 1
+        if before is None:
+            self._news = now
+        return True
 
-    def gone(self, replica: int, now: float) -> None:
+    def gone(self, replica: int, now: float) -> bool:
         """Its process has ended. What it has reported still counts."""
         self._check_replica(replica)
         if replica in self._gone:
-            return
+            return False
         self._gone.add(replica)
         host = self.started.pop(replica, "")
         self._add(Finding(Kind.MISSING, replica, host, "", Run(), -1, "its process has ended"))
@@ -92,45 +106,53 @@ class Verifier:
         if self._alive == self.quorum.needed - 1:
             self._short_until = now + self.rules.patience
         self._weigh_all(now)
+        return True
 
-    def back(self, replica: int, now: float) -> None:
-        """It was started again."""
+    def back(self, replica: int, hosts: Collection[str], now: float) -> bool:
+        """It is started again, or elsewhere. `hosts`: all where it was to run so far and is to run
+        now; none if they are what they were."""
         self._check_replica(replica)
         self._gone.discard(replica)
         if self._alive >= self.quorum.needed:
             self._short_until = None
             self._is_short = False
-        self._note_news(now)
+        self.version += 1
+        self._news = now
+        if hosts and replica in self._pools:
+            self._place(replica, frozenset(hosts), now)
+        return True
 
-    def report(self, report: Report, now: float) -> None:
+    def report(self, report: Report, now: float) -> bool:
         """A replica has computed a slice, or a chunk of one."""
         stage = self._check_report(report)
         if self.state is JobState.FAILED:
-            return
-        ballot = stage.ballot(report)
-        taken = Taken.TOO_MANY if ballot is None else ballot.take(report)
-        if ballot is None or taken is Taken.TOO_MANY:
+            return False
+        taken = stage.take(report)
+        if taken is Taken.TOO_MANY:
             raise InvalidArgumentError(
                 f"report: replica {report.replica} has said too much of slice {report.slice} of "
                 f"stage {report.stage}; nothing more is taken of it"
             )
         if taken is Taken.KNOWN:
-            return
-        self._note_news(now)
+            return False
+        self.version += 1
+        ballot = stage.ballot(report)
         self._audit_host(stage, ballot, report)
         if taken is Taken.CONTRADICTS:
             self._contradicted(stage, ballot, report, now)
         elif report.run > stage.run and not stage.is_ok:
             self._follow(stage, report, now)
-        elif report.seq is not None:
-            self._weigh_chunk(stage, ballot)
-        elif ballot.agreed is None:
-            self._weigh(stage, report.slice, now)
-        else:
+        elif ballot.agreed is not None:
             self._judge(stage, report)
             self._finish(stage, now)
+        elif report.seq is not None:
+            self._weigh_chunk(stage, ballot)
+        else:
+            self._weigh(stage, report.slice, now)
+        self._note_progress(now)
+        return True
 
-    def broken(self, stage_name: str, number: int, maker: int, accuser: int, now: float) -> None:
+    def broken(self, stage_name: str, number: int, maker: int, accuser: int, now: float) -> bool:
         """Somebody has read the copy of a slice that its maker holds, and it has another digest.
 
         The coordinator is believed, and the maker itself; of others so many that not all lie."""
@@ -141,15 +163,17 @@ class Verifier:
         ballot = stage.ballots[number]
         is_known = accuser in ballot.accusers.get(maker, ())
         if is_known or maker not in ballot.holders or self.state is JobState.FAILED:
-            return
-        self._note_news(now)
-        self._doubted += 1
+            return False
+        self.version += 1
+        self._doubted.add((stage_name, maker, accuser))
         accusers = ballot.accusers.setdefault(maker, set())
         accusers.add(accuser)
         if accusers & {COORDINATOR, maker} or len(accusers) >= self.quorum.credible:
             text = "its file does not have the digest that it reported"
             self._find(Kind.BROKEN_DATA, ballot.holders[maker], text)
             self._lose(stage, number, maker, now)
+        self._note_progress(now)
+        return True
 
     def wake(self, now: float) -> None:
         """To be called when `next_wake` has come."""
@@ -164,9 +188,10 @@ class Verifier:
         for stage in self._stages.values():
             self._miss(stage, now)
         self._weigh_all(now)
+        self._note_progress(now)
         if self._stalls_at is not None and self._stalls_at <= now:
             self._fail(
-                f"nothing was reported for {self.rules.limit:g} seconds; {self._unfinished()}; "
+                f"nothing was agreed upon for {self.rules.limit:g} seconds; {self._unfinished()}; "
                 "see whether the replicas run, or give a larger limit"
             )
 
@@ -175,8 +200,8 @@ class Verifier:
         """When something is to be decided although nothing comes in."""
         if self.state is not JobState.RUNNING:
             return None
-        ripe = [since for stage in self._stages.values() for since in stage.ripe.values()]
-        times = [since + self.rules.patience for since in ripe]
+        first = [next(iter(stage.ripe.values())) for stage in self._stages.values() if stage.ripe]
+        times = [since + self.rules.patience for since in first]
         if self._short_until is not None:
             times.append(self._short_until)
         if self._stalls_at is not None:
@@ -188,7 +213,7 @@ class Verifier:
     @property
     def findings(self) -> tuple[Finding, ...]:
         """In the order in which they were made, each once."""
-        return tuple(self._findings)
+        return self._findings.all
 
     def verdict(self, stage_name: str) -> Verdict:
         return self._check_stage(stage_name, 0).verdict()
@@ -204,11 +229,11 @@ class Verifier:
     @property
     def turned(self) -> int:
         """The version by which somebody who waits may have something else to do: a stage was agreed
-        upon or is computed again, somebody was found to be wrong, or the job has ended. Most
+        upon or is computed again, somebody was found to be wrong in it, or the job has ended. Most
         reports are no such news; to tell all of them to all takes as long as slices times reports.
         """
         stages = [(stage.run, stage.is_ok) for stage in self._stages.values()]
-        outline = (self.state, stages, len(self._findings), self._doubted)
+        outline = (self.state, stages, self._findings.topics, len(self._doubted))
         if outline != self._turn[1]:
             self._turn = self.version, outline
         return self._turn[0]
@@ -249,32 +274,13 @@ class Verifier:
             )
         self._check_replica(report.replica)
         stage = self._check_stage(report.stage, report.slice)
-        if min(report.run) < 0 or max(report.run) > self.rules.retries:
-            raise InvalidArgumentError(
-                f"run: there is no run {report.run}; nothing is computed more than "
-                f"{self.rules.retries} times again"
-            )
-        if report.seq is not None and not 0 <= report.seq < MAX_CHUNKS:
-            raise InvalidArgumentError(
-                f"seq: there is no chunk {report.seq}; they are numbered 0 to {MAX_CHUNKS - 1}"
-            )
-        if report.data is not None:
-            if report.seq is None:
-                raise InvalidArgumentError(
-                    "data: a whole slice lies in storage; tell chunks raw, or its digest"
-                )
-            if sha256(report.data).digest() != report.digest:
-                raise InvalidArgumentError(
-                    f"data: what replica {report.replica} tells has another digest than it says"
-                )
-        if report.rows < 0:
-            raise InvalidArgumentError(f"rows: {report.rows} is less than none")
+        report.check(self.rules.retries)
         return stage
 
     # What a report does.
 
     def _audit_host(self, stage: StageVotes, ballot: Ballot, report: Report) -> None:
-        pool = self.rules.pools.get(report.replica)
+        pool = self._pools.get(report.replica)
         if pool is not None and report.host not in pool:
             ballot.misplaced.add((report.replica, report.run))
             place = ", ".join(sorted(pool))
@@ -319,10 +325,28 @@ class Verifier:
             self._restart(report.run.epoch)
         if report.run > stage.run:
             stage.begin(report.run)
+        self._recount(stage, now)
+
+    def _place(self, replica: int, hosts: frozenset[str], now: float) -> None:
+        """Let what it has reported from there before count too."""
+        self._pools[replica] = hosts
+        self._findings.withdraw(
+            lambda found: (
+                found.kind is Kind.MISPLACED and found.replica == replica and found.host in hosts
+            )
+        )
+        for stage in self._stages.values():
+            if stage.place(replica, hosts):
+                self._recount(stage, now)
+
+    def _recount(self, stage: StageVotes, now: float) -> None:
+        """Votes count that did not."""
         for number in range(self.plan.slices):
             if stage.ballots[number].agreed is not None:
                 for each in chain.from_iterable(stage.votes(number).values()):
                     self._judge(stage, each)
+        for ballot in stage.chunks:
+            self._weigh_chunk(stage, ballot)
         self._finish(stage, now)
         self._weigh_all(now)
 
@@ -364,11 +388,8 @@ class Verifier:
         votes = ballot.votes(stage.run, stage.basis)
         ranked = rank(votes)
         if ranked and len(ranked[0][1]) >= self.quorum.needed:
-            agreed = ranked[0][0]
-            ballot.settle(agreed)
-            for report in chain.from_iterable(votes.values()):
-                if said_in(report) == agreed:
-                    ballot.hold(report)
+            ballot.settle(ranked[0][0])
+            self._judge_all(stage, ballot, votes)
 
     def _settle(self, stage: StageVotes, number: int, now: float) -> None:
         votes = stage.votes(number)
@@ -380,9 +401,7 @@ class Verifier:
                 "not deterministic"
             )
             return
-        reports = chain.from_iterable(votes.values())
-        for report in sorted(reports, key=lambda report: said_in(report) != said):
-            self._judge(stage, report)
+        self._judge_all(stage, stage.ballots[number], votes)
         self._finish(stage, now)
 
     def _finish(self, stage: StageVotes, now: float) -> None:
@@ -409,18 +428,24 @@ class Verifier:
         )
         return True
 
+    def _judge_all(self, stage: StageVotes, ballot: Ballot, votes: Votes) -> None:
+        reports = chain.from_iterable(votes.values())
+        for report in sorted(reports, key=lambda report: said_in(report) != ballot.agreed):
+            self._judge(stage, report)
+
     def _judge(self, stage: StageVotes, report: Report) -> None:
         """Who says what is agreed upon, be it late, holds it; who says something else is named."""
-        ballot = stage.ballots[report.slice]
+        ballot = stage.ballot(report)
         of = (report.replica, report.run)
         if report.basis != stage.basis or of in ballot.misplaced or of in ballot.two_faced:
             return
         if said_in(report) == ballot.agreed:
-            stage.hold(report.slice, report)
+            stage.hold(report)
             return
         assert ballot.agreed is not None
         others = sorted(replica for replica in ballot.holders if replica != report.replica)
-        text = f"its result is not that of {name_replicas(others) or 'the others'}"
+        what = "its result" if report.seq is None else "a part of its result"
+        text = f"{what} is not that of {name_replicas(others) or 'the others'}"
         if report.digest == ballot.agreed.digest:
             text = f"said {report.rows} rows where there are {ballot.agreed.rows}"
         self._find(Kind.OUTVOTED, report, text)
@@ -457,9 +482,8 @@ class Verifier:
                 )
             return
         text = stage.describe(number, self.quorum.numbers)
-        others = [who for _, who in rank(stage.votes(number))[1:]]
-        dissenters = tuple(sorted(replica for who in others for replica in who))
-        self._add(Finding(Kind.NO_QUORUM, 0, "", stage.name, stage.run, number, text, dissenters))
+        others = dissenters(stage.votes(number))
+        self._add(Finding(Kind.NO_QUORUM, 0, "", stage.name, stage.run, number, text, others))
         self._again(stage, now)
 
     def _lose(self, stage: StageVotes, number: int, replica: int, now: float) -> None:
@@ -533,12 +557,11 @@ class Verifier:
         return f"stage {stage.name} waits: {'; '.join(told)}"
 
     def _find(self, kind: Kind, report: Report, text: str) -> None:
-        self._add(
-            Finding(kind, report.replica, report.host, report.stage, report.run, report.slice, text)
-        )
+        of = (report.replica, report.host, report.stage, report.run, report.slice)
+        self._add(Finding(kind, *of, text, seq=report.seq))
 
     def _add(self, finding: Finding) -> None:
-        self._findings.setdefault(finding)
+        self._findings.add(finding)
 
     @property
     def _alive(self) -> int:
@@ -551,6 +574,14 @@ class Verifier:
         # The first call of `wake` starts it.
         return 0.0 if self._news is None else self._news + self.rules.limit
 
-    def _note_news(self, now: float) -> None:
-        self._news = now
-        self.version += 1
+    def _note_progress(self, now: float) -> None:
+        """What one replica says is no progress, so that a few who talk on do not hide that the
+        others are mute."""
+        progress = self._outline()
+        if progress != self._progress:
+            self._progress = progress
+            self._news = now
+
+    def _outline(self) -> list[tuple[Run, int]]:
+        """How far the stages are."""
+        return [(stage.run, len(stage.open)) for stage in self._stages.values()]

@@ -6,7 +6,7 @@ from dataclasses import replace
 from random import Random
 
 from holdfast.protocol.verification import Mode, Model, Plan, Quorum, Rules
-from holdfast.sim.verified.job import Fault, FaultKind, Job
+from holdfast.sim.verified.job import ENDING, SILENCES, Fault, FaultKind, Job
 
 __all__ = ["draw_job"]
 
@@ -22,7 +22,6 @@ LIES = (
     FaultKind.ACCUSE,
     FaultKind.HOST,
 )
-SILENCES = (FaultKind.MUTE, FaultKind.HANG, FaultKind.CRASH, FaultKind.RESTART)
 
 
 def draw_job(
@@ -48,7 +47,8 @@ def draw_job(
     pools = {number: frozenset({f"host{number}"}) for number in quorum.numbers}
     rules = Rules(mode, random.choice([1, 3]), 100.0, 3000.0, pools=pools)
     speeds = {number: random.choice([1.0, 1.0, 1.0, 3.0]) for number in quorum.numbers}
-    return Job(seed, plan, quorum, rules, faults, verifiers, bad, all_to_all, speeds)
+    spares = tuple(f"spare{number}" for number in range(random.randint(0, 2)))
+    return Job(seed, plan, quorum, rules, faults, verifiers, bad, all_to_all, speeds, spares)
 
 
 def _draw_plan(random: Random) -> Plan:
@@ -83,7 +83,7 @@ def _draw_faults(random: Random, plan: Plan, quorum: Quorum, beyond: bool) -> tu
             count, alike = max(0, room), Fault(FaultKind.COLLUDE, 0, "", 2)
         for replica in random.sample(others, count):
             fault = replace(alike or _draw_fault(random, plan), replica=replica, stage=stage)
-            if fault.kind in SILENCES[1:]:
+            if fault.kind in ENDING:
                 ended.add(replica)
             faults.append(fault)
         if beyond and random.random() < 0.1:

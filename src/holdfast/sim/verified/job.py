@@ -10,7 +10,7 @@ from hashlib import sha256
 
 from holdfast.protocol.verification import Plan, Quorum, Rules, basis_of
 
-__all__ = ["Fault", "FaultKind", "Job", "result_of", "rows_of"]
+__all__ = ["ENDING", "SILENCES", "Fault", "FaultKind", "Job", "result_of", "rows_of"]
 
 
 class FaultKind(StrEnum):
@@ -33,7 +33,7 @@ class FaultKind(StrEnum):
     ACCUSE = "accuse"
     """Says of good copies that they are broken."""
     HOST = "host"
-    """Says that it runs where another replica runs."""
+    """Says that it runs where another replica runs, or on a spare host."""
     MUTE = "mute"
     """Computes, and reports nothing."""
     HANG = "hang"
@@ -46,8 +46,10 @@ class FaultKind(StrEnum):
     """Somebody alters its files when they are agreed upon."""
 
 
-ENDING = {FaultKind.HANG, FaultKind.CRASH, FaultKind.RESTART}
+ENDING = (FaultKind.HANG, FaultKind.CRASH, FaultKind.RESTART)
 """Those after which later stages miss this replica too."""
+SILENCES = (FaultKind.MUTE, *ENDING)
+"""Those that are no lies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,8 @@ class Job:
     """Each replica has a verifier of its own and asks no other."""
     speeds: Mapping[int, float] | None = None
     """How many times longer a replica takes."""
+    spares: tuple[str, ...] = ()
+    """Hosts for replicas that are started again, each for one."""
 
     @cached_property
     def truth(self) -> dict[str, tuple[bytes, ...]]:

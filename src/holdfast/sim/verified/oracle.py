@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from holdfast.protocol.verification import Mode
-from holdfast.sim.verified.job import Job
+from holdfast.protocol.verification import Kind, Mode
+from holdfast.sim.verified.job import SILENCES, Job
 from holdfast.sim.verified.world import JobWorld
 
 __all__ = ["JobTrial", "try_job"]
+
+ACCUSATIONS = {Kind.OUTVOTED, Kind.EQUIVOCATED, Kind.MISPLACED, Kind.SHARED_HOST}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,7 @@ def _problems(world: JobWorld) -> Iterator[str]:
     if world.delivered is None and not world.failure:
         yield "it has failed and does not say why"
     yield from _early_starts(world)
+    yield from _false_accusations(world)
     for number, verifier in enumerate(world.verifiers):
         if world.replayed(number) != verifier.standing():
             yield f"verifier {number} is another when it is made anew from its journal"
@@ -60,6 +63,26 @@ def _computed_again(world: JobWorld) -> list[str]:
         for stage, verdict in verifier.standing().verdicts.items()
         if verdict.run > (0, 0)
     ]
+
+
+def _false_accusations(world: JobWorld) -> Iterator[str]:
+    """Replicas that good verifiers accuse, or all of them together, and that have not lied."""
+    guilty = {fault.replica for fault in world.job.faults if fault.kind not in SILENCES}
+    accusations = set(ACCUSATIONS)
+    if world.job.is_within_as_whole:
+        # More liars than that are believed when they call good copies broken.
+        accusations.add(Kind.BROKEN_DATA)
+    found = {
+        f"verifier {number}": verifier.findings
+        for number, verifier in enumerate(world.verifiers)
+        if number not in world.job.bad_verifiers
+    }
+    if world.standing is not None:
+        found["the coordinator"] = world.standing.findings
+    for who, findings in found.items():
+        for each in findings:
+            if each.kind in accusations and each.replica not in guilty:
+                yield f"{who} accuses replica {each.replica}: {each.text}"
 
 
 def _early_starts(world: JobWorld) -> Iterator[str]:

@@ -17,9 +17,12 @@ from holdfast.protocol.verification import (
     Agreed,
     Compute,
     Computed,
+    Doubt,
+    Finding,
     Holder,
     Input,
     JobState,
+    Kind,
     Report,
     Run,
     Standing,
@@ -50,6 +53,7 @@ class Trace:
 @dataclass(slots=True)
 class _Replica:
     number: int
+    host: str
     incarnation: int = 0
     is_up: bool = True
     computed: dict[str, Computed] = field(default_factory=dict)
@@ -69,6 +73,8 @@ class JobWorld:
         self.trace: list[Trace] = []
         self.delivered: dict[str, tuple[bytes, ...]] | None = None
         self.failure = ""
+        self.standing: Standing | None = None
+        """How the job stands, as the coordinator has heard last."""
         self.wrong: list[str] = []
         """Slices that a good verifier agreed upon and that are not right."""
         self.verifiers = [
@@ -83,7 +89,10 @@ class JobWorld:
         self._hollow: set[str] = set()
         self._queue: list[tuple[float, int, Callable[[], None]]] = []
         self._number = count()
-        self._replicas = {number: _Replica(number) for number in job.quorum.numbers}
+        self._replicas = {
+            number: _Replica(number, f"host{number}") for number in job.quorum.numbers
+        }
+        self._spares = list(job.spares)
         self._takes = {stage: self.random.uniform(1, 5) for stage in job.plan.stages}
         self._over = False
         self._passed_on: set[tuple[Any, ...]] = set()
@@ -186,7 +195,7 @@ class JobWorld:
     # Replicas.
 
     def _begin(self, replica: _Replica) -> None:
-        self._send("start", replica.number, f"host{replica.number}")
+        self._send("start", replica.number, replica.host)
         self._poll(replica, replica.incarnation, 0.1)
 
     def _poll(self, replica: _Replica, incarnation: int, pause: float) -> None:
@@ -276,7 +285,7 @@ class JobWorld:
         return None
 
     def _finish(self, replica: _Replica, step: Compute, basis: bytes, faults: list[Fault]) -> None:
-        host = f"host{replica.number}"
+        host = replica.host
         slices = []
         for number in range(self.job.plan.slices):
             mine = {f.kind for f in faults if f.slice is None or f.slice == number}
@@ -323,7 +332,9 @@ class JobWorld:
         if FaultKind.BASIS in kinds:
             report = replace(report, basis=other)
         if FaultKind.HOST in kinds:
-            report = replace(report, host=f"host{report.replica % self.job.quorum.replicas + 1}")
+            neighbour = f"host{report.replica % self.job.quorum.replicas + 1}"
+            host = self.random.choice([neighbour, *self.job.spares])
+            report = replace(report, host=host)
         if FaultKind.FORGED_RUN in kinds:
             for run in (Run(0, 1), Run(1, 0), Run(0, 9), Run(3, 3)):
                 self._send("report", replace(report, run=run))
@@ -353,7 +364,11 @@ class JobWorld:
             self._at(5.0, lambda: self._restart(replica))
 
     def _restart(self, replica: _Replica) -> None:
-        self._all("back", replica.number)
+        """On a spare host if there is one; the verifiers know of it before it starts."""
+        before = replica.host
+        if self._spares:
+            replica.host = self._spares.pop(0)
+        self._all("back", replica.number, (before, replica.host))
         replica.is_up = True
         self._begin(replica)
 
@@ -364,7 +379,7 @@ class JobWorld:
     # The coordinator.
 
     def _coordinate(self, pause: float) -> None:
-        standing = self._consult(COORDINATOR)
+        self.standing = standing = self._consult(COORDINATOR)
         for doubt in standing.doubts:
             agreed = standing.verdicts[doubt.stage].slices.get(doubt.slice)
             if agreed and self._storage.get(doubt.holder.path) != agreed.digest:
@@ -413,9 +428,24 @@ class JobWorld:
 
 def _lie(standing: Standing, job: Job, random: Random) -> Standing | None:
     """What a bad verifier says."""
-    what = random.choice(["silence", "late runs", "wrong digests", "failed", "truth"])
+    what = random.choice(
+        [
+            "silence",
+            "late runs",
+            "wrong digests",
+            "failed",
+            "truth",
+            "accusations",
+            "less",
+            "copies",
+        ]
+    )
     if what == "silence":
         return None
+    if what == "accusations":
+        return _accuse_all(standing, job)
+    if what == "less":
+        return replace(standing, verdicts=dict(list(standing.verdicts.items())[1:]))
     if what == "failed":
         return replace(standing, state=JobState.FAILED, failure="a lie")
     if what == "truth":
@@ -428,6 +458,29 @@ def _lie(standing: Standing, job: Job, random: Random) -> Standing | None:
             agreed = Agreed(b"\1" * 32, 1, (Holder(1, "host1", path),))
             slices = dict.fromkeys(range(job.plan.slices), agreed)
             verdicts[name] = replace(verdict, slices=slices)
+        elif what == "copies":
+            forged = (Holder(99, "nowhere", "nothing"),)
+            slices = {n: replace(agreed, holders=forged) for n, agreed in verdict.slices.items()}
+            verdicts[name] = replace(verdict, slices=slices)
         else:
             verdicts[name] = replace(verdict, run=run, slices={})
     return replace(standing, verdicts=verdicts)
+
+
+def _accuse_all(standing: Standing, job: Job) -> Standing:
+    everybody = tuple(job.quorum.numbers)
+    stages = list(job.plan.stages)
+    findings = [
+        Finding(Kind.OUTVOTED, replica, "host", stage, Run(), 0, "a lie")
+        for replica in everybody
+        for stage in stages
+    ]
+    findings += [
+        Finding(Kind.NO_QUORUM, 0, "", stage, Run(), 0, "a lie", (*everybody, 99))
+        for stage in stages
+    ]
+    doubts = (
+        Doubt(stages[0], 0, Holder(99, "host", "nothing")),
+        Doubt("none", 99, Holder(1, "", "")),
+    )
+    return replace(standing, findings=(*standing.findings, *findings), doubts=doubts)
