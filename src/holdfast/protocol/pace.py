@@ -49,7 +49,7 @@ class Pace:
 
     def gap(self, replica: str) -> float:
         """The mean time between two of its buckets; 0 before some have come after others."""
-        arrivals = self._arrivals.get(replica, ())
+        arrivals = self._arrivals.get(replica, deque())
         if len(arrivals) < 2:
             return 0.0
         # Those that came first have taken their time before.

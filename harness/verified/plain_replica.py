@@ -1,0 +1,36 @@
+"""A replica without Spark that is a process: `python -m harness.verified.plain_replica`.
+
+It is `holdfast.verify.replica_process` with another way to compute.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from threading import Event
+
+from harness.verified.plain import PlainComputer
+from holdfast.protocol.verification import Plan
+from holdfast.verify.client import Verifiers, Witness
+from holdfast.verify.hosts import this_host
+from holdfast.verify.job_files import load_job
+from holdfast.verify.orders import Orders
+from holdfast.verify.replica import Replica
+from holdfast.verify.replica_process import main
+from holdfast.verify.signing import Signer
+from holdfast.verify.trace import Trace
+
+__all__ = ["run_plain_replica"]
+
+
+def run_plain_replica(orders: Orders, trace: Trace) -> None:
+    host, signer = this_host(), Signer(orders.secret)
+    witness = Witness(orders.job, orders.replica, signer, orders.verifiers, orders.security)
+    plan = Plan(load_job(orders.file).plan.stages, orders.slices)
+    with Verifiers(plan, orders.retries, orders.asks, orders.security) as verifiers:
+        witness.start(host)
+        computer = PlainComputer(orders, Path(), witness, [], [], host, Event())
+        Replica(orders.replica, plan, orders.mode, verifiers, computer, trace).finish()
+
+
+if __name__ == "__main__":
+    main([], run_plain_replica)
