@@ -143,6 +143,12 @@ def test_a_copy_that_one_verifier_alone_names_is_not_read() -> None:
     assert found.doubts == ()
 
 
+def test_where_one_verifier_is_enough_its_copies_are() -> None:
+    """Each replica of a pair has one, which does not answer if its replica has crashed."""
+    done = standing("x", "v")
+    assert combine(PLAN, 3, [None, done], 1).verdicts == done.verdicts
+
+
 def _without_a_stage(good: Standing) -> Standing:
     return replace(good, verdicts={"a": good.verdicts["a"]})
 

@@ -165,6 +165,6 @@ def dissenters(votes: Votes) -> tuple[int, ...]:
     spare hosts do not all go to those who are."""
     groups = [who for _, who in rank(votes)]
     most = [who for who in groups if len(who) == len(groups[0])]
-    order = chain.from_iterable(sorted(groups[len(most) :], key=len))
-    tied = chain.from_iterable(zip(*most, strict=True)) if len(most) > 1 else ()
-    return tuple(dict.fromkeys((*order, *tied)))
+    fewer = sorted(groups[len(most) :], key=len)
+    tied = zip(*most, strict=True) if len(most) > 1 else ()
+    return tuple(dict.fromkeys(chain.from_iterable((*fewer, *tied))))

@@ -37,14 +37,15 @@ def combine(
     standings = [each for each in heard if each is not None and fits(plan, each)]
     if len(heard) == len(standings) == needed == 1:
         return standings[0]
-    # So many do not all lie, if those who may lie are those who are not needed.
-    credible = len(heard) - needed + 1
+    # So many do not all lie, if those who may lie are those who are not needed. Where one is
+    # enough nobody lies.
+    credible = min(needed, len(heard) - needed + 1)
     verdicts = {}
     for stage in plan.stages:
         found = [each.verdicts[stage] for each in standings]
         slices = _slices(plan, needed, credible, found)
-        state = StageState.OK if len(slices) == plan.slices else StageState.OPEN
-        verdicts[stage] = Verdict(stage, _run(retries, needed, found), state, slices)
+        is_ok = StageState.OK if len(slices) == plan.slices else StageState.OPEN
+        verdicts[stage] = Verdict(stage, _run(retries, needed, found), is_ok, slices)
     state, failure = _end(plan, needed, len(heard), standings, verdicts)
     findings = _findings(needed, standings)
     return Standing(state, verdicts, findings, failure, _doubts(standings, verdicts))

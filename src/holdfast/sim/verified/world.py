@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -102,6 +103,11 @@ class JobWorld:
     def _verifier_count(self) -> int:
         return self.job.quorum.replicas if self.job.all_to_all else self.job.verifiers
 
+    @property
+    def _needed(self) -> int | None:
+        """How many verifiers must say the same, if not more than half."""
+        return self.job.quorum.needed if self.job.all_to_all else None
+
     def run(self) -> None:
         for replica in self._replicas.values():
             self._at(self.random.uniform(0, 1), partial(self._begin, replica))
@@ -180,8 +186,7 @@ class JobWorld:
             self._look_for_wrong(standing)
             return standing
         heard = [self._hear(number, asker) for number in range(len(self.verifiers))]
-        needed = self.job.quorum.needed if self.job.all_to_all else None
-        return combine(self.job.plan, self.job.rules.retries, heard, needed)
+        return combine(self.job.plan, self.job.rules.retries, heard, self._needed)
 
     def _look_for_wrong(self, standing: Standing) -> None:
         if standing is self._looked_at.get(id(standing)):
@@ -396,11 +401,13 @@ class JobWorld:
 
     def _is_divided(self) -> bool:
         """Whether each has come to an end, and no end is that of most of them; so it stays."""
-        return not any(
-            verifier.state is JobState.RUNNING
+        states = Counter(
+            verifier.state
             for number, verifier in enumerate(self.verifiers)
             if not self.job.all_to_all or self._replicas[number + 1].is_up
         )
+        needed = self._needed or len(self.verifiers) // 2 + 1
+        return not states[JobState.RUNNING] and max(states.values(), default=0) < needed
 
     def _deliver(self, standing: Standing) -> None:
         delivered: dict[str, tuple[bytes, ...]] = {}
