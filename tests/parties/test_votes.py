@@ -4,26 +4,31 @@ from __future__ import annotations
 
 import json
 import logging
+from contextlib import ExitStack
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
 
-from harness.lies import LIES, shifted
+from harness.lies import LIES, NAMED, shifted
 from holdfast.parties.readmission import readmit
+from holdfast.protocol.messages import Feed, Stable
 from holdfast.sinks import reader_of
 from holdfast.spark.stages.entries import Order
 from holdfast.tail import read_stream
-from holdfast.tuples import Kind
+from holdfast.tuples import Kind, Row, Segment
 from holdfast.wire.chunks import Chunk
 from tests.parties.fake_query import BUCKETS, SIZE
-from tests.parties.replica_rig import answers_in, end_of, final_answers, numbers
+from tests.parties.replica_rig import answers_in, end_of, final_answers, link_of, numbers
 from tests.parties.vote_rig import VoteRig, cleaned, hear, right
 from tests.sources.rig import wait_for
 
 pytestmark = pytest.mark.usefixtures("no_spark")
 EXACTLY_ONCE = ("vote", "first")
 TODAY = 1_700_000_000_000_000
+FORGED = Chunk.of(pa.table({"value": [10**9]}))
 
 
 def bring_all(rig: VoteRig, stop: int = 600) -> None:
@@ -73,7 +78,7 @@ def test_a_liar_gets_nothing_through(lie: str, tmp_path: Path) -> None:
         assert rig.answers(600) == right(600)
         values, found = rig.hear_as_sink(end_of(600))
         assert values == cleaned(600)
-        if lie not in ("far-ahead", "right-hash"):
+        if lie in NAMED:
             wait_for(lambda: rig.found["quarantined"] == ["clean/3"])
             assert set(rig.found["accused"]) == {"clean/3"}
             assert found["quarantined"] == ["clean/3"]
@@ -83,8 +88,40 @@ def test_a_liar_gets_nothing_through(lie: str, tmp_path: Path) -> None:
             assert "d" not in "".join(
                 letters[:row] + letters[row + 1 :] for _, letters, _ in told["buckets"]
             )
+        else:
+            assert rig.found["accused"] == {}
         if lie == "right-hash":
             assert rig.found["refused"]["message"] > 0
+
+
+def test_nobody_votes_as_another(tmp_path: Path) -> None:
+    """Whoever has the token may call under any name, and may guess what was subscribed to; but
+    votes are taken from those who were called."""
+    with VoteRig(tmp_path) as rig, ExitStack() as calls:
+        rig.open_all()
+        rig.bring_through(0, 300)
+        sums = rig.replicas["sums/1"]
+        assert sums._node is not None
+        intake: Any = sums._node.inputs.intakes["clean"]
+        sources = intake._sources
+        wait_for(lambda: {each.bucket * SIZE for each in sources.values()} == {intake.position})
+        posed = rig.names[:3]
+        for name in posed:
+            rig.close(name)
+        start = intake.position
+        forged = Stable(Segment(start, start + SIZE, (Row(start, None, FORGED),)))
+        for name in posed:
+            asked = sources[name].subscription
+            link = calls.enter_context(link_of(name, sums, []))
+            assert link.send(Feed("clean", asked.number, asked.expected, (forged,)))
+        wait_for(lambda: sums._workplace.server.counts["messages"] >= len(posed))
+        sums._workplace.loop.call(lambda now: None)
+        assert intake.position == start
+        assert rig.found["refused"]["message"] == len(posed)
+        rig.open(*posed)
+        rig.bring(300, 600)
+        assert rig.answers(600) == right(600)
+        assert rig.found["accused"] == {}
 
 
 def test_two_liars_of_four_stop_the_stream_and_are_named(tmp_path: Path) -> None:

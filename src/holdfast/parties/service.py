@@ -16,7 +16,7 @@ from holdfast.parties.loop import Loop
 from holdfast.parties.neighbours import Neighbours
 from holdfast.parties.tickets import LogTicket, read_log
 from holdfast.protocol.line import Line
-from holdfast.protocol.messages import Message
+from holdfast.protocol.messages import Feed, Message, Vitals
 from holdfast.spark.stages.journal import Journal
 from holdfast.spark.stages.pieces import read_piece
 from holdfast.wire.outbox import Outbox
@@ -58,6 +58,13 @@ class StageService:
         self._workplace.loop.post(lambda now: self._workplace.neighbours.opened(party, outbox))
 
     def received(self, party: str, message: Message) -> None:
+        if isinstance(message, Feed | Vitals):
+            # Whoever is read answers on the link that was opened to it; here anybody may say that
+            # he is one of them, and vote for others.
+            raise InvalidArgumentError(
+                f"{self._workplace.name}: takes a {type(message).__name__} on links that it has "
+                "opened itself only"
+            )
         self._workplace.loop.post(lambda now: self._worker.receive(party, message, now))
 
     def closed(self, party: str, outbox: Outbox) -> None:
