@@ -152,6 +152,17 @@ def test_a_liar_that_samples_find_out_is_not_trusted_any_more(tmp_path: Path) ->
         assert len(wrong) <= rig.found["tainted"] + BUCKETS
 
 
+def test_a_trusted_liar_does_not_stop_a_reader_with_rows_that_it_cannot_read(
+    tmp_path: Path,
+) -> None:
+    with VoteRig(tmp_path, policy="sample", every=5) as rig:
+        rig.open_all(("clean/1",), "other-columns")
+        bring_all(rig)
+        assert rig.answers(600) == right(600)
+        assert rig.found["refused"]["message"] > 0
+        assert rig.found["tainted"] == 0
+
+
 @pytest.mark.parametrize("policy", ["vote", "vote-latest", "sample", "first", "latest"])
 def test_a_crash_is_masked(policy: str, tmp_path: Path) -> None:
     with VoteRig(tmp_path, policy=policy) as rig:

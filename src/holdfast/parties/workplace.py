@@ -91,6 +91,10 @@ class Workplace:
         self._spark_ui = spark_ui
         self._compiled = compile_stage(spark, topology, self.stream)
         self.schema = to_arrow_schema(self._compiled.published, timezone="UTC")
+        self.input_schemas = {
+            stream: to_arrow_schema(self._compiled.inputs[number], timezone="UTC")
+            for stream, number in self.inputs.items()
+        }
         check_purpose(self.folder, stage_purpose(topology, self.stream, self._compiled))
         self._security = security_of(topology)
         self._beat = int(self.stage.heartbeat) / 1e6
