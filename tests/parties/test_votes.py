@@ -229,6 +229,21 @@ def test_quarantine_outlives_a_restart_and_ends_with_a_word(
         assert rig.found["accused"] == {}
 
 
+def test_votes_are_switched_on_and_off_by_a_restart(tmp_path: Path) -> None:
+    """Folders stay, and all goes on from them."""
+
+    def go_on(policy: str, stop: int, liars: tuple[str, ...] = ()) -> None:
+        with VoteRig(tmp_path, policy=policy) as rig:
+            rig.open_all(liars)
+            rig.bring_through(stop - 300, stop)
+            assert rig.answers(stop) == right(stop)
+            wait_for(lambda: rig.found.get("quarantined", []) == list(liars))
+
+    go_on("switch", 300)
+    go_on("vote", 600, ("clean/2",))
+    go_on("switch", 900)
+
+
 def test_a_guest_may_vote_too(tmp_path: Path) -> None:
     with VoteRig(tmp_path) as rig:
         rig.open_all(("clean/2",))
