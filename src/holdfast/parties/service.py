@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from holdfast.errors import InvalidArgumentError
 from holdfast.parties.actions import answer_action
+from holdfast.parties.inbox import Inbox
 from holdfast.parties.loop import Loop
 from holdfast.parties.neighbours import Neighbours
 from holdfast.parties.tickets import LogTicket, read_log
@@ -19,6 +20,7 @@ from holdfast.protocol.line import Line
 from holdfast.protocol.messages import Feed, Message, Vitals
 from holdfast.spark.stages.journal import Journal
 from holdfast.spark.stages.pieces import read_piece
+from holdfast.wire.codec import weight
 from holdfast.wire.outbox import Outbox
 
 __all__ = ["StageService"]
@@ -53,6 +55,7 @@ class StageService:
     def __init__(self, workplace: _Workplace, worker: _Worker) -> None:
         self._workplace = workplace
         self._worker = worker
+        self._inbox = Inbox(workplace.loop)
 
     def opened(self, party: str, outbox: Outbox) -> None:
         self._workplace.loop.post(lambda now: self._workplace.neighbours.opened(party, outbox))
@@ -65,7 +68,7 @@ class StageService:
                 f"{self._workplace.name}: takes a {type(message).__name__} on links that it has "
                 "opened itself only"
             )
-        self._workplace.loop.post(lambda now: self._worker.receive(party, message, now))
+        self._inbox.put(weight(message), lambda now: self._worker.receive(party, message, now))
 
     def closed(self, party: str, outbox: Outbox) -> None:
         def leave(now: int) -> None:
