@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 from harness.lies import LIES, NAMED, shifted
+from holdfast.parties.places import WAITING
 from holdfast.parties.readmission import readmit
 from holdfast.protocol.messages import Feed, Stable
 from holdfast.sinks import reader_of
@@ -20,13 +21,15 @@ from holdfast.spark.stages.entries import Order
 from holdfast.tail import read_stream
 from holdfast.tuples import Kind, Row, Segment
 from holdfast.wire.chunks import Chunk
-from tests.parties.fake_query import BUCKETS, SIZE
+from tests.parties.fake_query import BUCKETS, SIZE, STEP
 from tests.parties.replica_rig import answers_in, end_of, final_answers, link_of, numbers
 from tests.parties.vote_rig import VoteRig, cleaned, hear, right
 from tests.sources.rig import wait_for
 
 pytestmark = pytest.mark.usefixtures("no_spark")
 EXACTLY_ONCE = ("vote", "first")
+AHEAD = 64
+"""Buckets that are voted on at once."""
 TODAY = 1_700_000_000_000_000
 FORGED = Chunk.of(pa.table({"value": [10**9]}))
 
@@ -227,6 +230,24 @@ def test_quarantine_outlives_a_restart_and_ends_with_a_word(
         rig.bring(300, 600)
         wait_for(lambda: rig.found["boundary"] >= end_of(600))
         assert rig.found["accused"] == {}
+
+
+def test_what_waits_for_a_slow_query_stays_with_those_who_published_it(tmp_path: Path) -> None:
+    with VoteRig(tmp_path) as rig:
+        rig.open(*rig.names)
+        rig.open("sums/1", works=1)
+        stop = 2 * WAITING * SIZE // STEP
+        rig.bring(0, stop)
+        wait_for(lambda: rig.found["ready"])
+        node = rig.replicas["sums/1"]._node
+        assert node is not None
+        intake = node.inputs.intakes["clean"]
+        wait_for(lambda: intake.is_paused)
+        rig.replicas["sums/1"]._workplace.loop.call(lambda now: None)
+        assert node.gate.buffered <= WAITING + AHEAD
+        rig.close("sums/1")
+        rig.open("sums/1")
+        assert rig.answers(stop) == right(stop)
 
 
 def test_votes_are_switched_on_and_off_by_a_restart(tmp_path: Path) -> None:
