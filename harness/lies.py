@@ -19,12 +19,25 @@ from holdfast.protocol.messages import Again, Feed, Item, Message, Stable
 from holdfast.tuples import Row, Segment
 from holdfast.wire.chunks import Chunk
 
-__all__ = ["LIES", "Lie", "shifted", "tampered", "tell_lies"]
+__all__ = ["LIES", "NAMED", "Lie", "shifted", "tampered", "tell_lies"]
 
-Lie = Callable[[str, Chunk], Chunk]
-"""What it makes of a chunk for this reader."""
+Lie = Callable[[str, Feed], Feed]
+"""What it sends this reader in the place of a message."""
 FAR: Final = 10**6
 """Buckets."""
+
+
+def _about(tell: Callable[[str, Chunk], Chunk]) -> Lie:
+    """Lies about the rows of each bucket."""
+
+    def told(item: Item, reader: str) -> Item:
+        if not isinstance(item, Stable | Again):
+            return item
+        segment = item.segment
+        rows = tuple(Row(row.stime, None, tell(reader, row.value)) for row in segment.rows)
+        return replace(item, segment=Segment(segment.start, segment.end, rows))
+
+    return lambda reader, feed: replace(feed, items=tuple(told(i, reader) for i in feed.items))
 
 
 def _wrong_value(reader: str, chunk: Chunk) -> Chunk:
@@ -38,6 +51,11 @@ def _wrong_count(reader: str, chunk: Chunk) -> Chunk:
 
 def _other_to_each(reader: str, chunk: Chunk) -> Chunk:
     return shifted(chunk, 1 + sum(reader.encode()))
+
+
+def _other_columns(reader: str, chunk: Chunk) -> Chunk:
+    table = chunk.table()
+    return Chunk.of(table.append_column("more", pa.nulls(table.num_rows, pa.int64())))
 
 
 def _right_hash(reader: str, chunk: Chunk) -> Chunk:
@@ -55,44 +73,53 @@ def shifted(chunk: Chunk, by: int) -> Chunk:
     return Chunk.of(pa.table(columns, schema=table.schema))
 
 
-LIES: Final[Mapping[str, Lie | None]] = {
-    "wrong-value": _wrong_value,
-    "wrong-count": _wrong_count,
-    "other-to-each": _other_to_each,
-    "right-hash": _right_hash,
-    "far-ahead": None,
-}
-"""By name. `far-ahead` tells no wrong rows, but of buckets that are not yet."""
+def _far_ahead(reader: str, feed: Feed) -> Feed:
+    """Buckets that are not yet, beside those that are."""
+    items = tuple(each for item in feed.items for each in (_far(item), item))
+    return replace(feed, items=items)
 
 
-def tampered(lie: str, reader: str, message: Message) -> Message:
-    """What a liar sends in the place of a message."""
-    if not isinstance(message, Feed):
-        return message
-    tell = LIES[lie]
-    if tell is not None:
-        items = tuple(_told(item, tell, reader) for item in message.items)
-    else:
-        items = tuple(each for item in message.items for each in (_far_ahead(item), item))
-    return replace(message, items=items)
-
-
-def _told(item: Item, tell: Lie, reader: str) -> Item:
-    if not isinstance(item, Stable | Again):
-        return item
-    segment = item.segment
-    rows = tuple(Row(row.stime, None, tell(reader, row.value)) for row in segment.rows)
-    return replace(item, segment=Segment(segment.start, segment.end, rows))
-
-
-def _far_ahead(item: Item) -> Item:
-    """The same, but of a bucket that is not yet."""
+def _far(item: Item) -> Item:
     if not isinstance(item, Stable):
         return item
     segment = item.segment
     by = FAR * (segment.end - segment.start)
     rows = tuple(row._replace(stime=row.stime + by) for row in segment.rows)
     return Stable(Segment(segment.start + by, segment.end + by, rows))
+
+
+def _omitting(reader: str, feed: Feed) -> Feed:
+    return replace(feed, items=()) if feed.number % 3 == 2 else feed
+
+
+def _repeating(reader: str, feed: Feed) -> Feed:
+    return replace(feed, items=feed.items * 2)
+
+
+def _disordering(reader: str, feed: Feed) -> Feed:
+    """Every second message in the place of the one before."""
+    return replace(feed, number=feed.number ^ 1, items=feed.items[::-1])
+
+
+LIES: Final[Mapping[str, Lie]] = {
+    "wrong-value": _about(_wrong_value),
+    "wrong-count": _about(_wrong_count),
+    "other-to-each": _about(_other_to_each),
+    "other-columns": _about(_other_columns),
+    "right-hash": _about(_right_hash),
+    "far-ahead": _far_ahead,
+    "omitting": _omitting,
+    "repeating": _repeating,
+    "disordering": _disordering,
+}
+"""By name."""
+NAMED: Final = ("wrong-value", "wrong-count", "other-to-each", "other-columns")
+"""Those that are votes for something wrong: where there is a vote, the liar is named."""
+
+
+def tampered(lie: str, reader: str, message: Message) -> Message:
+    """What a liar sends in the place of a message."""
+    return LIES[lie](reader, message) if isinstance(message, Feed) else message
 
 
 def tell_lies(neighbours: Neighbours, lie: str) -> None:

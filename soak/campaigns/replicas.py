@@ -5,7 +5,15 @@
 
 from __future__ import annotations
 
-from holdfast.sim.scenario import COMPARING, FAULTS, NOT_COMPARED, POLICIES, Options
+from holdfast.sim.scenario import (
+    COMPARING,
+    FAULTS,
+    NOT_COMPARED,
+    OUTVOTING,
+    POLICIES,
+    UNRULY,
+    Options,
+)
 from holdfast.sim.trial import try_seed
 from holdfast.tuples import Kind
 
@@ -18,6 +26,8 @@ def run(seed: int) -> str:
     for policy in POLICIES:
         for faults in FAULTS:
             if faults in NOT_COMPARED and policy in COMPARING:
+                continue
+            if faults == UNRULY and policy not in OUTVOTING:
                 continue
             trial = try_seed(seed, Options(policy=policy, faults=faults))
             if trial.problems:

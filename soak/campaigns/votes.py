@@ -5,12 +5,11 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
+from harness.lies import NAMED
 from harness.votes import POLICIES, deploy, lie_and_crash, mask_a_crash
 
 USES_SPARK = True
 DESCRIPTION = "replicas that check each other on Spark: a crash under every policy, and liars"
-NAMED = ("wrong-value", "wrong-count", "other-to-each")
-"""Lies after which the liar is named."""
 
 
 def run(seed: int) -> str:

@@ -501,7 +501,10 @@ def sim(
         str, typer.Option(help="switch, order, vote, vote-latest, sample, first or latest.")
     ] = "switch",
     faults: Annotated[
-        str, typer.Option(help="all, none, short, cuts, crashes, frequent, long, wipes or varied.")
+        str,
+        typer.Option(
+            help="all, none, short, cuts, crashes, frequent, long, wipes, varied or unruly."
+        ),
     ] = "all",
     keep: Annotated[
         str | None,

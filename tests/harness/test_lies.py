@@ -48,6 +48,25 @@ def test_buckets_that_are_not_yet() -> None:
     assert forged.start > 10**6
 
 
+def test_other_columns_have_a_digest_of_their_own() -> None:
+    [segment] = told("other-columns")
+    chunk = segment.rows[0].value
+    assert chunk.table().column_names == ["sensor", "value", "more"]
+    assert has_digest(chunk.read(), chunk.digest)
+
+
+def test_messages_are_emptied_repeated_and_put_in_another_place() -> None:
+    feeds = [Feed("s", 3, number, FEED.items) for number in range(4)]
+
+    def sent(lie: str) -> list[tuple[int, int]]:
+        made = [tampered(lie, "r", feed) for feed in feeds]
+        return [(feed.number, len(feed.items)) for feed in made if isinstance(feed, Feed)]
+
+    assert sent("omitting") == [(0, 2), (1, 2), (2, 0), (3, 2)]
+    assert sent("repeating") == [(0, 4), (1, 4), (2, 4), (3, 4)]
+    assert sent("disordering") == [(1, 2), (0, 2), (3, 2), (2, 2)]
+
+
 @pytest.mark.parametrize("lie", LIES)
 def test_other_messages_are_left(lie: str) -> None:
     assert tampered(lie, "r", Heartbeat({})) == Heartbeat({})

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,15 @@ from harness.ports import free_port
 from holdfast.parties.reader import Told
 from holdfast.parties.replica import Replica
 from holdfast.parties.source import SourceParty
+from holdfast.protocol.messages import Message
 from holdfast.sources import arrow_schema
 from holdfast.spark.stages.entries import Order
 from holdfast.tail.reading import open_reader
 from holdfast.topology import Console, Push, Sink, Stage, Stream, Topology, Window
 from holdfast.tuples import Kind
+from holdfast.wire.links import Link
 from tests.parties.fake_query import SIZE, STEP, Answer, Engine, right_answers
+from tests.sources.rig import wait_for
 
 
 class Rig:
@@ -145,6 +149,22 @@ class Rig:
     def __exit__(self, *_: object) -> None:
         for party in (*self.replicas.values(), *self.sources.values()):
             party.close()
+
+
+@contextmanager
+def link_of(name: str, replica: Replica, heard: list[Message]) -> Iterator[Link]:
+    """Somebody who calls a replica under this name."""
+    with Link(
+        name,
+        replica.name,
+        str(replica.address),
+        None,
+        lambda _, message: heard.append(message),
+        heartbeat=0.02,
+        silence=1.0,
+    ) as link:
+        wait_for(lambda: link.is_connected)
+        yield link
 
 
 def answers_in(table: pa.Table | None) -> list[Answer]:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from holdfast.parties.places import (
+    WAITING,
     comparison_of,
     identities_of,
     inputs_of,
@@ -150,6 +151,16 @@ def test_order_never_shows_anything_tentative() -> None:
     given = topology({"policy": "order", "max_delay": math.inf})
     delays = settings_of(given, "clean").delays
     assert (delays.max_delay, delays.headroom) == (math.inf, 0)
+
+
+@pytest.mark.parametrize("policy", ["first", "latest"])
+@pytest.mark.parametrize("more", [{}, {"retain": "1h"}])
+def test_where_replicas_are_compared_so_much_waits_for_the_query(
+    policy: str, more: dict[str, str]
+) -> None:
+    given = topology({"policy": policy, "max_delay": "forever"} | more)
+    settings = settings_of(given, "clean")
+    assert (settings.retain, settings.may_skip) == (WAITING * settings.size, False)
 
 
 def test_with_retain_the_oldest_corrections_are_given_up() -> None:

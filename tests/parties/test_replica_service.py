@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
-from holdfast.parties.replica import Replica
 from holdfast.parties.tickets import LogTicket
 from holdfast.protocol.messages import Message, StateReply, StateRequest
 from holdfast.spark.stages.entries import Order
 from holdfast.spark.stages.pieces import journal_ticket
 from holdfast.wire.client import LogClient
 from holdfast.wire.errors import RefusedError
-from holdfast.wire.links import Link
 from tests.parties.fake_query import SIZE
-from tests.parties.replica_rig import Rig, answers_in, end_of, numbers
+from tests.parties.replica_rig import Rig, answers_in, end_of, link_of, numbers
 from tests.sources.rig import wait_for
 from tests.wire.samples import draw_message, mutate
 
@@ -76,21 +73,6 @@ def test_a_replica_without_state_has_nothing_to_read(tmp_path: Path) -> None:
             with pytest.raises(RefusedError, match="has no sums to read"):
                 client.fetch(LogTicket("sums", 0, 0).write())
             assert not json.loads(client.act("status"))["ready"]
-
-
-@contextmanager
-def link_of(name: str, replica: Replica, heard: list[Message]) -> Iterator[Link]:
-    with Link(
-        name,
-        replica.name,
-        str(replica.address),
-        None,
-        lambda _, message: heard.append(message),
-        heartbeat=0.02,
-        silence=1.0,
-    ) as link:
-        wait_for(lambda: link.is_connected)
-        yield link
 
 
 def test_only_a_peer_gets_a_copy_of_the_state(tmp_path: Path) -> None:

@@ -4,26 +4,34 @@ from __future__ import annotations
 
 import json
 import logging
+from contextlib import ExitStack
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
 
-from harness.lies import LIES, shifted
+from harness.lies import LIES, NAMED, shifted
+from holdfast.parties.places import WAITING
 from holdfast.parties.readmission import readmit
+from holdfast.protocol.messages import Feed, Stable
 from holdfast.sinks import reader_of
 from holdfast.spark.stages.entries import Order
 from holdfast.tail import read_stream
-from holdfast.tuples import Kind
+from holdfast.tuples import Kind, Row, Segment
 from holdfast.wire.chunks import Chunk
-from tests.parties.fake_query import BUCKETS, SIZE
-from tests.parties.replica_rig import answers_in, end_of, final_answers, numbers
+from tests.parties.fake_query import BUCKETS, SIZE, STEP
+from tests.parties.replica_rig import answers_in, end_of, final_answers, link_of, numbers
 from tests.parties.vote_rig import VoteRig, cleaned, hear, right
 from tests.sources.rig import wait_for
 
 pytestmark = pytest.mark.usefixtures("no_spark")
 EXACTLY_ONCE = ("vote", "first")
+AHEAD = 64
+"""Buckets that are voted on at once."""
 TODAY = 1_700_000_000_000_000
+FORGED = Chunk.of(pa.table({"value": [10**9]}))
 
 
 def bring_all(rig: VoteRig, stop: int = 600) -> None:
@@ -73,7 +81,7 @@ def test_a_liar_gets_nothing_through(lie: str, tmp_path: Path) -> None:
         assert rig.answers(600) == right(600)
         values, found = rig.hear_as_sink(end_of(600))
         assert values == cleaned(600)
-        if lie not in ("far-ahead", "right-hash"):
+        if lie in NAMED:
             wait_for(lambda: rig.found["quarantined"] == ["clean/3"])
             assert set(rig.found["accused"]) == {"clean/3"}
             assert found["quarantined"] == ["clean/3"]
@@ -83,8 +91,40 @@ def test_a_liar_gets_nothing_through(lie: str, tmp_path: Path) -> None:
             assert "d" not in "".join(
                 letters[:row] + letters[row + 1 :] for _, letters, _ in told["buckets"]
             )
+        else:
+            assert rig.found["accused"] == {}
         if lie == "right-hash":
             assert rig.found["refused"]["message"] > 0
+
+
+def test_nobody_votes_as_another(tmp_path: Path) -> None:
+    """Whoever has the token may call under any name, and may guess what was subscribed to; but
+    votes are taken from those who were called."""
+    with VoteRig(tmp_path) as rig, ExitStack() as calls:
+        rig.open_all()
+        rig.bring_through(0, 300)
+        sums = rig.replicas["sums/1"]
+        assert sums._node is not None
+        intake: Any = sums._node.inputs.intakes["clean"]
+        sources = intake._sources
+        wait_for(lambda: {each.bucket * SIZE for each in sources.values()} == {intake.position})
+        posed = rig.names[:3]
+        for name in posed:
+            rig.close(name)
+        start = intake.position
+        forged = Stable(Segment(start, start + SIZE, (Row(start, None, FORGED),)))
+        for name in posed:
+            asked = sources[name].subscription
+            link = calls.enter_context(link_of(name, sums, []))
+            assert link.send(Feed("clean", asked.number, asked.expected, (forged,)))
+        wait_for(lambda: sums._workplace.server.counts["messages"] >= len(posed))
+        sums._workplace.loop.call(lambda now: None)
+        assert intake.position == start
+        assert rig.found["refused"]["message"] == len(posed)
+        rig.open(*posed)
+        rig.bring(300, 600)
+        assert rig.answers(600) == right(600)
+        assert rig.found["accused"] == {}
 
 
 def test_two_liars_of_four_stop_the_stream_and_are_named(tmp_path: Path) -> None:
@@ -113,6 +153,17 @@ def test_a_liar_that_samples_find_out_is_not_trusted_any_more(tmp_path: Path) ->
         assert answers[-20:] == right(stop)[-20:]
         # What was let through before is told of, though not which of it is wrong.
         assert len(wrong) <= rig.found["tainted"] + BUCKETS
+
+
+def test_a_trusted_liar_does_not_stop_a_reader_with_rows_that_it_cannot_read(
+    tmp_path: Path,
+) -> None:
+    with VoteRig(tmp_path, policy="sample", every=5) as rig:
+        rig.open_all(("clean/1",), "other-columns")
+        bring_all(rig)
+        assert rig.answers(600) == right(600)
+        assert rig.found["refused"]["message"] > 0
+        assert rig.found["tainted"] == 0
 
 
 @pytest.mark.parametrize("policy", ["vote", "vote-latest", "sample", "first", "latest"])
@@ -179,6 +230,39 @@ def test_quarantine_outlives_a_restart_and_ends_with_a_word(
         rig.bring(300, 600)
         wait_for(lambda: rig.found["boundary"] >= end_of(600))
         assert rig.found["accused"] == {}
+
+
+def test_what_waits_for_a_slow_query_stays_with_those_who_published_it(tmp_path: Path) -> None:
+    with VoteRig(tmp_path) as rig:
+        rig.open(*rig.names)
+        rig.open("sums/1", works=1)
+        stop = 2 * WAITING * SIZE // STEP
+        rig.bring(0, stop)
+        wait_for(lambda: rig.found["ready"])
+        node = rig.replicas["sums/1"]._node
+        assert node is not None
+        intake = node.inputs.intakes["clean"]
+        wait_for(lambda: intake.is_paused)
+        rig.replicas["sums/1"]._workplace.loop.call(lambda now: None)
+        assert node.gate.buffered <= WAITING + AHEAD
+        rig.close("sums/1")
+        rig.open("sums/1")
+        assert rig.answers(stop) == right(stop)
+
+
+def test_votes_are_switched_on_and_off_by_a_restart(tmp_path: Path) -> None:
+    """Folders stay, and all goes on from them."""
+
+    def go_on(policy: str, stop: int, liars: tuple[str, ...] = ()) -> None:
+        with VoteRig(tmp_path, policy=policy) as rig:
+            rig.open_all(liars)
+            rig.bring_through(stop - 300, stop)
+            assert rig.answers(stop) == right(stop)
+            wait_for(lambda: rig.found.get("quarantined", []) == list(liars))
+
+    go_on("switch", 300)
+    go_on("vote", 600, ("clean/2",))
+    go_on("switch", 900)
 
 
 def test_a_guest_may_vote_too(tmp_path: Path) -> None:

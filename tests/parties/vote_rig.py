@@ -15,7 +15,7 @@ from holdfast.parties.source import SourceParty
 from holdfast.sinks import reader_of
 from holdfast.sources import arrow_schema
 from holdfast.tail.reading import open_reader
-from holdfast.topology import Console, Push, Sink, Stage, Stream, Topology, Window
+from holdfast.topology import VOTING, Console, Push, Sink, Stage, Stream, Topology, Window
 from holdfast.tuples import Kind
 from tests.parties.fake_query import STEP, Answer, Engine, right_answers
 from tests.parties.replica_rig import end_of, final_answers
@@ -42,7 +42,9 @@ class VoteRig:
         def addresses(count: int) -> list[str]:
             return [f"127.0.0.1:{free_port()}" for _ in range(count)]
 
-        voting = {"faults": faults} if policy in ("vote", "vote-latest", "sample") else {}
+        voting: dict[str, Any] = {} if policy == "switch" else {"barrier": barrier}
+        if policy in VOTING:
+            voting["faults"] = faults
 
         def windows(size: str) -> list[Window]:
             return [Window(keys=["value"], size=size, slide="50ms", aggregates=["count() AS n"])]
@@ -68,18 +70,13 @@ class VoteRig:
                     inputs=["clean"],
                     replicas=addresses(1),
                     policy=policy,
-                    barrier=barrier,
                     heartbeat="100ms",
                     steps=windows("250ms"),
                     **voting,
                     **gate,
                 ),
             },
-            sinks={
-                "voter": Sink(
-                    stream="clean", sink=Console(), policy=policy, barrier=barrier, **voting
-                )
-            },
+            sinks={"voter": Sink(stream="clean", sink=Console(), policy=policy, **voting)},
             home=folder,
         )
         schema = arrow_schema(self.topology.streams["numbers"])

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from random import Random
+from types import SimpleNamespace
 
 import pytest
 
-from holdfast.protocol.intake import SwitchIntake
+from holdfast.protocol.intake import HEAVY, Subscription, SwitchIntake
 from holdfast.protocol.line import Line
 from holdfast.protocol.messages import (
     Feed,
@@ -501,3 +502,17 @@ def test_whatever_is_switched_and_lost_the_stable_stream_is_read_once(seed: int)
     assert world.position >= end
     assert not world.has_previews
     assert world.rows == list(piece(0, world.position).rows)
+
+
+def test_what_has_overtaken_other_messages_is_bounded_in_bytes() -> None:
+    """Whoever never sends the first message cannot fill the memory with those that follow."""
+    chunk = SimpleNamespace(size=HEAVY // 4)
+    feeds = [Feed("s", 7, at, (Stable(piece(10 * at, 10 * at + 1, chunk)),)) for at in range(40)]
+    liar = Subscription(7, asked=0, grace=GRACE)
+    for feed in feeds[1:]:
+        assert list(liar.take(feed)) == []
+        assert len(liar.early) <= 4
+    honest = Subscription(7, asked=0, grace=GRACE)
+    swapped = [feed for pair in zip(feeds[1::2], feeds[::2], strict=True) for feed in pair]
+    heard = [item for feed in swapped for item in honest.take(feed)]
+    assert heard == [item for feed in feeds for item in feed.items]

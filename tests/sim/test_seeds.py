@@ -9,7 +9,8 @@ from collections import Counter
 
 import pytest
 
-from holdfast.sim.scenario import FAULTS, POLICIES, Options
+from holdfast.errors import InvalidArgumentError
+from holdfast.sim.scenario import FAULTS, OUTVOTING, POLICIES, UNRULY, Options, draw_scenario
 from holdfast.sim.topologies import TOPOLOGIES
 from holdfast.sim.trial import try_seed
 
@@ -22,9 +23,16 @@ NAMED = 6
 FAMILIES = [
     ("switch", "any", "all", 60),
     ("order", "any", "all", 110),
-    *((policy, "any", kind, COUNTS[kind]) for policy in ("switch", "order") for kind in FAULTS[1:]),
+    *(
+        (policy, "any", kind, COUNTS[kind])
+        for policy in ("switch", "order")
+        for kind in FAULTS[1:]
+        if kind != UNRULY
+    ),
     *((policy, "any", "all", 100) for policy in ("vote", "vote-latest", "sample")),
     *((policy, "any", "all", 150) for policy in ("first", "latest")),
+    ("vote", "any", UNRULY, 30),
+    ("vote-latest", "any", UNRULY, 10),
 ]
 
 
@@ -63,3 +71,17 @@ def test_every_policy_has_its_seeds() -> None:
     assert all(tried.values())
     for family in (("switch",), ("order",), ("vote", "vote-latest", "sample"), ("first", "latest")):
         assert sum(tried[policy] for policy in family) >= 300, family
+
+
+def test_liars_of_all_kinds_are_drawn_two_of_seven_too() -> None:
+    drawn = [draw_scenario(seed, Options(policy="vote", faults=UNRULY)) for seed in range(30)]
+    kinds = {lie.kind for scenario in drawn for lie in scenario.liars.values()}
+    assert kinds == {"omitting", "repeating", "disordering"}
+    sizes = {(len(scenario.liars), len(scenario.replicas["s1"])) for scenario in drawn}
+    assert sizes == {(1, 4), (2, 7)}
+
+
+@pytest.mark.parametrize("policy", [name for name in POLICIES if name not in OUTVOTING])
+def test_unruly_liars_are_for_policies_that_trust_nobody(policy: str) -> None:
+    with pytest.raises(InvalidArgumentError, match="give it with vote or vote-latest"):
+        Options(policy=policy, faults=UNRULY)

@@ -430,6 +430,54 @@ def test_a_source_cannot_be_voted_on(policy: str) -> None:
     assert "the stream 'readings' has one source only" in problems[0].message
 
 
+def voted_on(policy: str, **means: Any) -> dict[str, Any]:
+    """Four replicas of `clean`, of `means`, which has this policy, and a sink that votes on it."""
+    raw = fleet()
+    for at, name in enumerate(("clean", "means")):
+        ports = range(8000 + 10 * at, 8004 + 10 * at)
+        raw["stages"][name]["replicas"] = [f"127.0.0.1:{port}" for port in ports]
+    raw["stages"]["means"] |= {"policy": policy} | means
+    del raw["stages"]["means"]["max_delay"]
+    raw["sinks"]["screen"] = {"stream": "means", "sink": "console", "policy": "vote"}
+    return raw
+
+
+@pytest.mark.parametrize("policy", ["vote-latest", "latest"])
+def test_replicas_that_skip_buckets_are_not_voted_on(policy: str) -> None:
+    """Honest ones could be found lying."""
+    (problem,) = problems_in_python(voted_on(policy))
+    assert (problem.table, problem.field) == ("sinks.screen", "policy")
+    assert f"with the policy '{policy}' honest replicas of 'means' may" in problem.message
+    assert "use 'vote', 'first' or 'switch' in [stages.means]" in problem.message
+
+
+def test_nor_are_those_behind_them() -> None:
+    raw = voted_on("vote")
+    raw["stages"]["clean"]["policy"] = "latest"
+    del raw["stages"]["clean"]["max_delay"]
+    problems = problems_in_python(raw)
+    assert [(each.table, each.field) for each in problems] == [
+        ("stages.means", "policy"),
+        ("sinks.screen", "policy"),
+    ]
+    assert "honest replicas of 'clean', which 'means' depends on, may" in problems[1].message
+
+
+@pytest.mark.parametrize("policy", ["vote", "sample", "first"])
+def test_replicas_that_miss_nothing_are_voted_on(policy: str) -> None:
+    assert in_python(voted_on(policy)).sinks["screen"].policy == "vote"
+
+
+def test_one_replica_may_skip_buckets() -> None:
+    """All that depends on it misses the same."""
+    raw = voted_on("vote")
+    raw["stages"]["clean"]["policy"] = "latest"
+    raw["stages"]["clean"]["replicas"] = ["127.0.0.1:8000"]
+    raw["stages"]["means"]["policy"] = "first"
+    del raw["stages"]["clean"]["max_delay"]
+    assert in_python(raw).stages["clean"].policy == "latest"
+
+
 @pytest.mark.parametrize("policy", ["vote", "first"])
 def test_a_sink_that_compares_replicas_takes_final_rows_only(policy: str) -> None:
     raw = fleet()

@@ -16,7 +16,7 @@ import pyarrow.flight as fl
 import pytest
 
 from holdfast.errors import InvalidArgumentError
-from holdfast.protocol.messages import Heartbeat, StateRequest
+from holdfast.protocol.messages import Heartbeat, Message, StateRequest, Unsubscribe
 from holdfast.wire.client import LogClient, act, connect, fetch
 from holdfast.wire.codec import encode
 from holdfast.wire.errors import RefusedError, UnreachableError, WireError
@@ -116,6 +116,30 @@ def test_refusals_are_told_counted_and_logged(
     assert service.pushed == []
     assert server.refused == {"ticket": 2, "action": 2, "push": 2}
     assert sum("refused" in record.getMessage() for record in caplog.records) == 6
+
+
+def test_a_message_that_a_service_refuses_is_counted_and_the_link_goes_on(
+    server: LogServer, service: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    take = service.received
+
+    def choosy(party: str, message: Message) -> None:
+        if message == Unsubscribe("s", 1):
+            raise InvalidArgumentError("not this one")
+        take(party, message)
+
+    monkeypatch.setattr(service, "received", choosy)
+    with Link("x", "us", server.address, None, lambda *_: None) as link:
+        for number in range(3):
+            link.send(Unsubscribe("s", number))
+        wait_for(lambda: len(service.told) == 2)
+        assert [message for _, message in service.told] == [
+            Unsubscribe("s", 0),
+            Unsubscribe("s", 2),
+        ]
+        assert link.connections == 1
+    assert server.refused == {"message": 1}
+    assert server.counts["failed"] == 0
 
 
 def test_failures_tell_nothing_of_the_inside(server: LogServer) -> None:

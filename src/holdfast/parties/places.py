@@ -38,6 +38,8 @@ FOR_GUESTS = 600_000_000
 """So much of a stream is kept for readers that the topology does not know."""
 AT_ONCE = 64
 """So many buckets go into one batch at most."""
+WAITING = 8 * AT_ONCE
+"""So many buckets may wait for the query where replicas are compared; then nobody is read."""
 
 
 PERIODS = 5
@@ -135,6 +137,9 @@ def settings_of(topology: Topology, name: str) -> Settings:
     if stage.retain is not None and max_delay < math.inf:
         # Nothing is given up before it is missed; if nothing is ever missed, nothing at all.
         retain = max(int(stage.retain), int(max_delay) + int(stage.span) + size)
+    may_skip = retain < math.inf
+    if stage.policy in COMPARING:
+        retain = WAITING * size
     headroom = 0 if max_delay == math.inf else int(max_delay) // 10
     return Settings(
         size=size,
@@ -148,7 +153,7 @@ def settings_of(topology: Topology, name: str) -> Settings:
         lag=max(3, math.ceil(BEHIND / size)),
         most=AT_ONCE,
         retain=retain,
-        may_skip=retain < math.inf,
+        may_skip=may_skip,
     )
 
 

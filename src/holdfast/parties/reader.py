@@ -17,6 +17,7 @@ from typing import Any, Self
 import pyarrow as pa
 
 from holdfast.errors import StoreUnavailableError
+from holdfast.parties.inbox import Inbox
 from holdfast.parties.loop import Clock, Loop
 from holdfast.parties.neighbours import Neighbours
 from holdfast.parties.verdicts import Verdicts
@@ -25,6 +26,7 @@ from holdfast.protocol.intake import Intake, SwitchIntake
 from holdfast.protocol.messages import Message, Send
 from holdfast.protocol.sharing.client import SharedClient
 from holdfast.tuples import Kind
+from holdfast.wire.codec import weight
 from holdfast.wire.security import Security
 
 __all__ = ["Reader", "Told"]
@@ -96,6 +98,7 @@ class Reader:
         self._told: Queue[Told] = Queue(WAITING)
         self._closing = Event()
         self._loop = Loop(me, clock or Clock(), self._wake, self._next_wake)
+        self._inboxes = {party: Inbox(self._loop) for party in publishers}
         self._neighbours = Neighbours(
             me, publishers, security, self._take, heartbeat=heartbeat / 1e6
         )
@@ -173,7 +176,9 @@ class Reader:
         self._do(*self._client.wake(now))
 
     def _take(self, sender: str, message: Message) -> None:
-        self._loop.post(lambda now: self._do(*self._client.receive(sender, message, now)))
+        self._inboxes[sender].put(
+            weight(message), lambda now: self._do(*self._client.receive(sender, message, now))
+        )
 
     def _do(self, shown: list[Shown], sends: list[Send]) -> None:
         for send in sends:

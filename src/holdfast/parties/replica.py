@@ -15,6 +15,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from holdfast.parties.fitting import Fitting
 from holdfast.parties.history import History
 from holdfast.parties.places import (
     comparison_of,
@@ -37,7 +38,7 @@ from holdfast.protocol.commands import (
 )
 from holdfast.protocol.intake import Intake
 from holdfast.protocol.line import Line
-from holdfast.protocol.messages import Message, Send
+from holdfast.protocol.messages import Feed, Message, Send
 from holdfast.protocol.node import Node
 from holdfast.spark.stages.entries import Entry, Order, work_on
 from holdfast.spark.stages.query import Result
@@ -82,6 +83,10 @@ class Replica:
             compared = {s: names for s, names in self.place.inputs.items() if s in topology.stages}
             note = workplace.folder / "quarantine.json"
             self._verdicts = Verdicts(name, comparison, compared, note)
+        self._fitting: Fitting | None = None
+        """None if no single replica can let anything through that is not compared, or none lies."""
+        if workplace.stage.policy == "sample":
+            self._fitting = Fitting(workplace.input_schemas, self.settings.size)
         self._reruns: Reruns | None = None
         """None if nobody will ask to calculate anything again."""
         if is_voted_on(topology, self.stream):
@@ -116,7 +121,18 @@ class Replica:
 
     def receive(self, sender: str, message: Message, now: int) -> None:
         if self._node is not None:
+            if self._fitting is not None and isinstance(message, Feed):
+                message = self._fitted(self._fitting, sender, message)
             self._do(self._node.receive(sender, message, now), now)
+
+    def _fitted(self, fitting: Fitting, sender: str, feed: Feed) -> Feed:
+        fitted = fitting.of(feed)
+        if fitted is not feed:
+            self._workplace.neighbours.links[sender].refuse(
+                f"rows of {feed.stream} that do not have its columns, or not the times of their "
+                "bucket"
+            )
+        return fitted
 
     def _do(self, commands: list[Command], now: int) -> None:
         node = self._node

@@ -12,13 +12,15 @@ import pyarrow as pa
 
 from holdfast.errors import InvalidArgumentError
 from holdfast.parties.actions import answer_action
+from holdfast.parties.inbox import Inbox
 from holdfast.parties.loop import Loop
 from holdfast.parties.neighbours import Neighbours
 from holdfast.parties.tickets import LogTicket, read_log
 from holdfast.protocol.line import Line
-from holdfast.protocol.messages import Message
+from holdfast.protocol.messages import Feed, Message, Vitals
 from holdfast.spark.stages.journal import Journal
 from holdfast.spark.stages.pieces import read_piece
+from holdfast.wire.codec import weight
 from holdfast.wire.outbox import Outbox
 
 __all__ = ["StageService"]
@@ -53,12 +55,20 @@ class StageService:
     def __init__(self, workplace: _Workplace, worker: _Worker) -> None:
         self._workplace = workplace
         self._worker = worker
+        self._inbox = Inbox(workplace.loop)
 
     def opened(self, party: str, outbox: Outbox) -> None:
         self._workplace.loop.post(lambda now: self._workplace.neighbours.opened(party, outbox))
 
     def received(self, party: str, message: Message) -> None:
-        self._workplace.loop.post(lambda now: self._worker.receive(party, message, now))
+        if isinstance(message, Feed | Vitals):
+            # Whoever is read answers on the link that was opened to it; here anybody may say that
+            # he is one of them, and vote for others.
+            raise InvalidArgumentError(
+                f"{self._workplace.name}: takes a {type(message).__name__} on links that it has "
+                "opened itself only"
+            )
+        self._inbox.put(weight(message), lambda now: self._worker.receive(party, message, now))
 
     def closed(self, party: str, outbox: Outbox) -> None:
         def leave(now: int) -> None:

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from holdfast.parties.counts import ReplicaCounts, spark_status
+from holdfast.parties.inbox import Inbox
 from holdfast.parties.loop import Clock, Loop
 from holdfast.parties.neighbours import Neighbours, wire_status
 from holdfast.parties.places import (
@@ -32,6 +33,7 @@ from holdfast.spark.stages.entries import Entry, Order
 from holdfast.spark.stages.journal import Journal
 from holdfast.spark.stages.query import Result, StageQuery
 from holdfast.topology import Topology
+from holdfast.wire.codec import weight
 from holdfast.wire.links import Link
 from holdfast.wire.server import LogServer
 
@@ -91,6 +93,10 @@ class Workplace:
         self._spark_ui = spark_ui
         self._compiled = compile_stage(spark, topology, self.stream)
         self.schema = to_arrow_schema(self._compiled.published, timezone="UTC")
+        self.input_schemas = {
+            stream: to_arrow_schema(self._compiled.inputs[number], timezone="UTC")
+            for stream, number in self.inputs.items()
+        }
         check_purpose(self.folder, stage_purpose(topology, self.stream, self._compiled))
         self._security = security_of(topology)
         self._beat = int(self.stage.heartbeat) / 1e6
@@ -133,11 +139,13 @@ class Workplace:
     ) -> Neighbours:
         """Links to these parties; what they say is taken in the loop's thread."""
 
-        def post(sender: str, message: Message) -> None:
-            self.loop.post(lambda now: take(sender, message, now))
-
         addresses = addresses_of(self.topology, parties, self._routes)
-        return Neighbours(me, addresses, self._security, post, heartbeat=self._beat)
+        inboxes = {party: Inbox(self.loop) for party in addresses}
+
+        def put(sender: str, message: Message) -> None:
+            inboxes[sender].put(weight(message), lambda now: take(sender, message, now))
+
+        return Neighbours(me, addresses, self._security, put, heartbeat=self._beat)
 
     def close(self) -> None:
         # The query first, for it reads from the server.

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from holdfast.protocol.messages import (
+    Again,
     Feed,
     Gap,
     Item,
@@ -81,6 +82,8 @@ class Intake(Protocol):
 
 OVERTAKEN: Final = 256
 """So many messages may overtake one before it is taken for lost."""
+HEAVY: Final = 64 << 20
+"""So many bytes of them are held at most; rows that do not say how large they are weigh nothing."""
 LOST: Final = 4
 """When so many have overtaken one that a reader waits for, it asks again at once."""
 
@@ -111,11 +114,15 @@ class Subscription:
         """The items of a message, and of those that had overtaken it, each once and in order."""
         if feed.subscription == self.number and feed.number >= self.expected:
             self.early[feed.number] = feed
-            if len(self.early) > OVERTAKEN:
+            if feed.number > self.expected and self._is_crowded:
                 self.early.clear()
         while (following := self.early.pop(self.expected, None)) is not None:
             self.expected += 1
             yield from following.items
+
+    @property
+    def _is_crowded(self) -> bool:
+        return len(self.early) > OVERTAKEN or sum(map(_weight, self.early.values())) > HEAVY
 
     def is_lost(self, progress: Progress, beat: int) -> bool:
         """Whether the replica's word shows that a message was lost, theirs or ours."""
@@ -124,6 +131,11 @@ class Subscription:
         missing = self.expected < self.due
         self.due = progress.sent
         return missing
+
+
+def _weight(feed: Feed) -> int:
+    segments = [item.segment for item in feed.items if isinstance(item, Stable | Preview | Again)]
+    return sum(getattr(row.value, "size", 0) for segment in segments for row in segment.rows)
 
 
 class SwitchIntake:

@@ -1,7 +1,9 @@
-"""Replicas that lie: they publish other rows than they calculated, alone or in agreement."""
+"""Replicas that lie: they publish other rows than they calculated, alone or in agreement, or right
+ones, but not each of them once and in order."""
 
 from __future__ import annotations
 
+from collections import defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
@@ -14,18 +16,22 @@ __all__ = ["Lie", "LieKind", "draw_liars", "miscalculating", "tampering"]
 
 HUGE: Final = 10**15
 
-LieKind = Literal["alone", "together", "glitch", "forged"]
+OLD: Final = 8
+"""So many messages back one may be repeated."""
+
+LieKind = Literal["alone", "together", "glitch", "forged", "omitting", "repeating", "disordering"]
 
 
 @dataclass(frozen=True, slots=True)
 class Lie:
     """How a replica lies: `alone`, each time something else; `together` with others, all the same;
     about what comes next (`forged`); or not at all, but it miscalculates, as others do, and only
-    the first time (`glitch`)."""
+    the first time (`glitch`). Or it leaves out messages and parts of them (`omitting`), says them
+    several times (`repeating`), or in another order (`disordering`)."""
 
     kind: LieKind
     share: float
-    """Of the buckets."""
+    """Of the buckets, or messages."""
 
 
 def draw_liars(
@@ -39,24 +45,71 @@ def draw_liars(
 
 def tampering(
     seed: int, liars: Mapping[str, Lie], name: str
-) -> Callable[[Message], Message] | None:
-    """What the replica does to its messages; None if it is honest."""
+) -> Callable[[str, Message], Sequence[Message]] | None:
+    """What the replica sends a reader in the place of a message; None if it is honest."""
     lie = liars.get(name)
     if lie is None or lie.kind == "glitch":
         return None
     random = Random(f"{seed}/lies/{name}")
+    if lie.kind in ("omitting", "repeating", "disordering"):
+        return _Disorder(lie, random)
 
-    def tamper(message: Message) -> Message:
+    def tamper(reader: str, message: Message) -> Sequence[Message]:
         if not isinstance(message, Feed):
-            return message
+            return (message,)
         told = [_tell(item, lie, random, seed) for item in message.items]
         if lie.kind == "forged" and random.random() < lie.share:
             start = random.choice([HUGE, HUGE * 10**5])
             forged = Segment(start, start + 10**5, ())
             told.append(Stable(forged) if random.random() < 0.5 else Again(forged, 0))
-        return replace(message, items=tuple(told))
+        return (replace(message, items=tuple(told)),)
 
     return tamper
+
+
+class _Disorder:
+    """Tells the truth, but not each piece of it once and in order."""
+
+    def __init__(self, lie: Lie, random: Random) -> None:
+        self._lie = lie
+        self._random = random
+        self._old: defaultdict[str, deque[Feed]] = defaultdict(lambda: deque(maxlen=OLD))
+        self._held: dict[str, Feed] = {}
+
+    def __call__(self, reader: str, message: Message) -> Sequence[Message]:
+        if not isinstance(message, Feed):
+            return (message,)
+        old = self._old[reader]
+        old.append(message)
+        if self._random.random() >= self._lie.share:
+            return (message,)
+        match self._lie.kind:
+            case "omitting":
+                return self._omit(message)
+            case "repeating":
+                twice = replace(message, items=message.items * 2)
+                return (twice, self._random.choice(old), twice)
+            case _:
+                return self._disorder(reader, message)
+
+    def _omit(self, feed: Feed) -> Sequence[Message]:
+        if self._random.random() < 0.5:
+            return ()
+        kept = tuple(item for item in feed.items if self._random.random() < 0.5)
+        return (replace(feed, items=kept),)
+
+    def _disorder(self, reader: str, feed: Feed) -> Sequence[Message]:
+        """Hold it back until another one was sent, and exchange their numbers or their items."""
+        items = list(feed.items)
+        self._random.shuffle(items)
+        shuffled = replace(feed, items=tuple(items))
+        held = self._held.pop(reader, None)
+        if held is None:
+            self._held[reader] = shuffled
+            return ()
+        if self._random.random() < 0.5:
+            return (shuffled, held)
+        return (replace(shuffled, items=held.items), replace(held, items=shuffled.items))
 
 
 def miscalculating(

@@ -6,7 +6,7 @@ from typing import Final
 
 from holdfast.protocol.comparison import Comparison
 from holdfast.protocol.vote_intake import VoteIntake
-from holdfast.sim.scenario import FAULTY, HEARTBEAT, MISSED, SIZE
+from holdfast.sim.scenario import HEARTBEAT, MISSED, SIZE
 
 __all__ = ["EVERY", "vote_intake"]
 
@@ -17,5 +17,6 @@ BARRIER: Final = 500_000
 
 def vote_intake(policy: str, stream: str, replicas: tuple[str, ...]) -> VoteIntake:
     """The intake of a stream under this policy."""
-    comparison = Comparison(policy, FAULTY, every=EVERY, barrier=BARRIER)
+    faulty = max(1, (len(replicas) - 1) // 3)
+    comparison = Comparison(policy, faulty, every=EVERY, barrier=BARRIER)
     return comparison.intake(stream, replicas, size=SIZE, grace=HEARTBEAT * (MISSED + 2))

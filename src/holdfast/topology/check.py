@@ -9,16 +9,20 @@ from rich.console import Console
 from holdfast.topology.picture import check_svg, draw_topology
 from holdfast.topology.screen import print_topology
 from holdfast.topology.topology import Topology
+from holdfast.topology.voting import find_warnings
 
 __all__ = ["check"]
 
 
 def check(file: Path, console: Console, svg: Path | None = None) -> Topology:
-    """Print the graph of a topology file, and draw it as SVG if asked; raises `TopologyError`."""
+    """Print the graph of a topology file and what to think of, and draw it as SVG if asked; raises
+    `TopologyError`."""
     if svg is not None:
         check_svg(svg)
     topology = Topology.read(file)
     print_topology(topology, console)
+    for warning in find_warnings(topology):
+        console.print(f"{file}: warning: {warning}", markup=False, highlight=False, soft_wrap=True)
     console.print(
         f"{file}: fine, {_count(len(topology.streams), 'stream')}, "
         f"{_count(len(topology.stages), 'stage')}, {_count(len(topology.sinks), 'sink')}, "

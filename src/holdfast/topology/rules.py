@@ -18,6 +18,7 @@ from holdfast.topology.sound import Sound
 from holdfast.topology.spans import Span
 from holdfast.topology.stages import Join, Stage, Window
 from holdfast.topology.streams import Mqtt, Stream
+from holdfast.topology.voting import check_voted
 
 __all__ = ["check_rules"]
 
@@ -168,6 +169,7 @@ def _check_policy(
     yield from check_shared_inputs(place, reader, inputs, sound)
     if reader.policy not in VOTING:
         return
+    yield from check_voted(place, reader, inputs, sound)
     needed = 3 * reader.faults + 1
     for name in inputs:
         if name in sound.streams:

@@ -9,6 +9,7 @@ from threading import Event, Lock, Thread
 import pyarrow as pa
 import pyarrow.flight as fl
 
+from holdfast.errors import HoldfastError
 from holdfast.wire.addresses import hang_up_peer
 from holdfast.wire.codec import decode
 from holdfast.wire.errors import WireError
@@ -153,7 +154,10 @@ class Callers:
         self._ledger.count("messages")
         self._ledger.count("bytes", len(data))
         with self._ledger.excusing():
-            self._service.received(party, message)
+            try:
+                self._service.received(party, message)
+            except HoldfastError as error:
+                self._ledger.refuse("message", f"{error} (from {party})")
 
     def _write(self, link: _Link, writer: fl.MetadataRecordBatchWriter) -> None:
         def write(frame: bytes) -> None:

@@ -317,19 +317,26 @@ def decode(data: bytes, max_size: int = MAX_MESSAGE) -> Message:
 
 
 def weight(message: Message) -> int:
-    """About how many bytes a message will have, without reading its chunks."""
+    """About how many bytes a message has, without reading its chunks."""
+    parts: list[int] = []
+    segments: list[Segment] = []
     match message:
         case Feed(items=items):
+            parts = [len(items)]
             segments = [
                 item.segment for item in items if isinstance(item, Stable | Preview | Again)
             ]
         case StateReply(lines=lines):
             segments = [segment for line in lines.values() for segment in line]
-        case _:
-            return 100
+            parts = [len(segments)]
+        case Heartbeat(acks=acks, read=read):
+            parts = [len(acks), len(read)]
+        case Vitals(streams=streams):
+            parts = [len(streams)]
     state = len(message.state or b"") if isinstance(message, StateReply) else 0
     values = [row.value for segment in segments for row in segment.rows]
-    return 100 + state + sum(100 + value.size for value in values if isinstance(value, Chunk))
+    rows = sum(100 + value.size for value in values if isinstance(value, Chunk))
+    return 100 * (1 + sum(parts)) + state + rows
 
 
 def _form_of(value: Any) -> Any:

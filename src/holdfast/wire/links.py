@@ -104,6 +104,11 @@ class Link:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def refuse(self, why: object) -> None:
+        """Count and log that a message of the other side is of no use."""
+        self.refused += 1
+        logger.warning("%s: refused message: %s (from %s)", self._me, why, self.to)
+
     def _keep(self) -> None:
         attempt = failures = 0
         while not self._closing.wait(PAUSES[min(failures, len(PAUSES) - 1)]):
@@ -130,8 +135,7 @@ class Link:
         try:
             message = decode(data, self._max_message)
         except WireError as error:
-            self.refused += 1
-            logger.warning("%s: refused message: %s (from %s)", self._me, error, self.to)
+            self.refuse(error)
             return
         self.received += 1
         self.received_bytes += len(data)

@@ -24,7 +24,8 @@ class Service(Protocol):
         """A party has opened a link: what is put into the outbox goes there. A new link of a party
         replaces its old one, whose end may be told after this."""
 
-    def received(self, party: str, message: Message) -> None: ...
+    def received(self, party: str, message: Message) -> None:
+        """A HoldfastError refuses the message; the link goes on."""
 
     def closed(self, party: str, outbox: Outbox) -> None:
         """The link with this outbox is gone."""

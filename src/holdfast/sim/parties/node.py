@@ -54,7 +54,7 @@ class NodeParty:
         cost: Cost,
         save_every: int = 1,
         remember: int = 0,
-        tamper: Callable[[Message], Message] | None = None,
+        tamper: Callable[[str, Message], Sequence[Message]] | None = None,
         miscalculate: Miscalculate | None = None,
     ) -> None:
         """`save_every`: after how many buckets the base is saved; a stage that is restarted goes on
@@ -151,7 +151,8 @@ class NodeParty:
                 self._rerun(command)
 
     def _send(self, to: str, message: Message) -> None:
-        self.network.send(self.name, to, self.tamper(message) if self.tamper else message)
+        for each in (message,) if self.tamper is None else self.tamper(to, message):
+            self.network.send(self.name, to, each)
 
     def _drop_fork(self) -> None:
         if self.fork is not None:

@@ -7,7 +7,9 @@ from holdfast.sim.scenario.options import (
     FAULTS,
     FAULTY,
     NOT_COMPARED,
+    OUTVOTING,
     POLICIES,
+    UNRULY,
     Options,
 )
 from holdfast.sim.scenario.scenario import Reading, Scenario
@@ -32,11 +34,13 @@ __all__ = [
     "HEARTBEAT",
     "MISSED",
     "NOT_COMPARED",
+    "OUTVOTING",
     "PATIENCE",
     "POLICIES",
     "SIZE",
     "TWIN_PATIENCE",
     "TWIN_PERIOD",
+    "UNRULY",
     "Options",
     "Reading",
     "Scenario",

@@ -18,7 +18,14 @@ from holdfast.protocol.line import Retention
 from holdfast.protocol.place import Settings
 from holdfast.sim.liars import Lie, LieKind, draw_liars
 from holdfast.sim.parties.node import Cost
-from holdfast.sim.scenario.options import BYZANTINE, COMPARING, FAULTY, WITH_TWINS, Options
+from holdfast.sim.scenario.options import (
+    BYZANTINE,
+    COMPARING,
+    FAULTY,
+    UNRULY,
+    WITH_TWINS,
+    Options,
+)
 from holdfast.sim.scenario.scenario import Reading, Scenario
 from holdfast.sim.scenario.schedule import draw_schedule
 from holdfast.sim.scenario.times import (
@@ -39,6 +46,7 @@ __all__ = ["draw_scenario"]
 
 ALONE: Final[tuple[LieKind, ...]] = ("alone", "alone", "forged")
 TOGETHER: Final[tuple[LieKind, ...]] = ("together", "glitch")
+DISORDERLY: Final[tuple[LieKind, ...]] = ("omitting", "repeating", "disordering")
 
 
 def draw_scenario(seed: int, options: Options) -> Scenario:
@@ -55,12 +63,15 @@ def draw_scenario(seed: int, options: Options) -> Scenario:
     size = draws("size").choice([40_000, 100_000, 250_000]) if options.faults == "varied" else SIZE
     diagram = draw_topology(topology, draws("topology"), size)
     plans = rewrite(diagram)
-    replicas = _draw_replicas(draws("replicas"), plans, options.policy)
+    faulty = draws("faulty").choice([1, 1, 2]) if options.faults == UNRULY else FAULTY
+    replicas = _draw_replicas(draws("replicas"), plans, options.policy, faulty)
     settings = _draw_settings(draws("settings"), plans, options)
     liars: dict[str, Lie] = {}
     if options.policy in BYZANTINE:
         kinds = (*ALONE, *TOGETHER) if options.policy == "vote" else ALONE
-        liars = draw_liars(draws("liars"), replicas["s1"], FAULTY, kinds)
+        if options.faults == UNRULY:
+            kinds = DISORDERLY
+        liars = draw_liars(draws("liars"), replicas["s1"], faulty, kinds)
     retentions: dict[str, Retention] = {}
     if options.faults == "long":
         may_skip = options.policy == "switch"
@@ -147,11 +158,11 @@ def _draw_more_clocks(random: Random, scenario: Scenario) -> dict[str, int]:
 
 
 def _draw_replicas(
-    random: Random, plans: tuple[StagePlan, ...], policy: str
+    random: Random, plans: tuple[StagePlan, ...], policy: str, faulty: int
 ) -> dict[str, tuple[str, ...]]:
     counts = {plan.name: random.choice([1, 2, 2, 2, 3]) for plan in plans}
     if policy in BYZANTINE:
-        counts["s1"] = 3 * FAULTY + 1
+        counts["s1"] = 3 * faulty + 1
     elif policy in ("first", "latest"):
         counts["s1"] = 2
     return {

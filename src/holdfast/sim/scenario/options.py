@@ -13,13 +13,26 @@ __all__ = [
     "FAULTS",
     "FAULTY",
     "NOT_COMPARED",
+    "OUTVOTING",
     "POLICIES",
+    "UNRULY",
     "WITH_TWINS",
     "Options",
 ]
 
 POLICIES: Final = ("switch", "order", "vote", "vote-latest", "sample", "first", "latest")
-FAULTS: Final = ("all", "none", "short", "cuts", "crashes", "frequent", "long", "wipes", "varied")
+FAULTS: Final = (
+    "all",
+    "none",
+    "short",
+    "cuts",
+    "crashes",
+    "frequent",
+    "long",
+    "wipes",
+    "varied",
+    "unruly",
+)
 
 EXACTLY_ONCE: Final = ("chain-2", "chain-3", "window", "diamond")
 COMPARING: Final = {
@@ -32,12 +45,16 @@ COMPARING: Final = {
 """Policies that compare the replicas of a first stage, and topologies with others behind it that
 can be checked: where buckets may be missing, those without state."""
 BYZANTINE: Final = ("vote", "vote-latest", "sample")
+OUTVOTING: Final = ("vote", "vote-latest")
+"""Those of them that trust nobody."""
 WITH_TWINS: Final = ("switch", "order")
 """Policies under which sources may have a hot standby."""
 NOT_COMPARED: Final = ("wipes", "varied")
 """Faults that go only with policies that read one replica at a time."""
+UNRULY: Final = "unruly"
+"""All faults, with liars that leave messages out, repeat and disorder them, be it two of seven."""
 FAULTY: Final = 1
-"""How many replicas these policies outvote."""
+"""How many replicas these policies outvote, but for the unruly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +76,11 @@ class Options:
             raise InvalidArgumentError(
                 f"faults: is {self.faults!r} with policy {self.policy!r}, which compares replicas; "
                 "give it with switch or order"
+            )
+        if self.faults == UNRULY and self.policy not in OUTVOTING:
+            raise InvalidArgumentError(
+                f"faults: is {self.faults!r} with policy {self.policy!r}, which waits for whom it "
+                f"trusts; give it with {' or '.join(OUTVOTING)}"
             )
         fitting = ("any", *COMPARING.get(self.policy, (self.topology,)))
         if self.topology not in fitting:
