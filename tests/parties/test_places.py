@@ -24,6 +24,7 @@ from holdfast.parties.places import (
 from holdfast.protocol.comparison import Comparison
 from holdfast.protocol.line import Retention
 from holdfast.protocol.node import Node
+from holdfast.protocol.pace import Rest
 from holdfast.protocol.streams import AllOf, AnyOf
 from holdfast.topology import (
     POLICIES,
@@ -213,9 +214,9 @@ def test_how_replicas_are_compared(policy: str) -> None:
 
 
 def test_the_settings_of_a_gate_reach_it() -> None:
-    given = voted("sample", every=4, barrier="5s", proofs=7)
+    given = voted("sample", every=4, barrier="5s", proofs=7, room=8, rest="rate")
     assert comparison_of(given.stages["means"]) == Comparison(
-        "sample", 1, every=4, barrier=5 * SECOND, proofs=7
+        "sample", 1, every=4, barrier=5 * SECOND, proofs=7, room=8, rest=Rest.RATE
     )
 
 

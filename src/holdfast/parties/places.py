@@ -9,6 +9,7 @@ from pathlib import Path
 from holdfast.protocol.comparison import Comparison
 from holdfast.protocol.gates.order import Delays
 from holdfast.protocol.line import Retention
+from holdfast.protocol.pace import Rest
 from holdfast.protocol.place import Place, Settings
 from holdfast.protocol.sharing.rules import Guarantee, Rules
 from holdfast.protocol.streams import AllOf, AnyOf
@@ -119,6 +120,8 @@ def comparison_of(reader: Stage | Sink) -> Comparison | None:
         every=reader.every,
         barrier=int(reader.barrier),
         proofs=reader.proofs,
+        room=reader.room,
+        rest=Rest(reader.rest),
     )
 
 

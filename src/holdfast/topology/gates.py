@@ -14,6 +14,7 @@ __all__ = [
     "GUARANTEES",
     "MERGE",
     "POLICIES",
+    "RESTS",
     "ROUTINGS",
     "SHARE",
     "VOTING",
@@ -23,6 +24,8 @@ __all__ = [
     "guarantee",
     "policy",
     "proofs",
+    "rest",
+    "room",
     "routing",
 ]
 
@@ -47,6 +50,7 @@ VOTING: Final = frozenset({"vote", "vote-latest", "sample"})
 COMPARING: Final = VOTING | {"first", "latest"}
 """Those that read all replicas of an input at once."""
 ROUTINGS: Final = ("round-robin", "hash", "primary")
+RESTS: Final = ("distance", "rate")
 GUARANTEES: Final = ("exactly-once", "at-least-once", "at-most-once")
 
 
@@ -90,6 +94,27 @@ def proofs() -> Setting[int, int]:
         "quarantine, and its votes do not count. There are never more than `faults` in it.",
         example="1",
         default=3,
+    )
+
+
+def room() -> Setting[int, int]:
+    return setting(
+        whole(0),
+        "With the policies that read all replicas at once: when more copies of buckets than this "
+        "wait for a decision, the fastest replica rests.",
+        example="128",
+        default=32,
+    )
+
+
+def rest() -> Setting[str, str]:
+    return setting(
+        choice(*RESTS),
+        "With the policies that read all replicas at once: how long the fastest one rests. For "
+        "the time that the slowest one that is needed takes for the buckets between them, or for "
+        "one bucket at a time.",
+        example='"rate"',
+        default=RESTS[0],
     )
 
 

@@ -209,6 +209,8 @@ _GATE_SETTINGS = {
     "every": frozenset({"sample"}),
     "barrier": COMPARING,
     "proofs": VOTING,
+    "room": COMPARING,
+    "rest": COMPARING,
     "routing": frozenset({SHARE}),
     "guarantee": frozenset({SHARE}),
 }

@@ -98,6 +98,8 @@ class Sink:
     every: Setting[int, int] = gates.every()
     barrier: Setting[Interval, Span] = gates.barrier()
     proofs: Setting[int, int] = gates.proofs()
+    room: Setting[int, int] = gates.room()
+    rest: Setting[str, str] = gates.rest()
     tentative: Setting[bool, bool] = setting(
         FLAG,
         "With `console` and `callback`: whether tentative rows are wanted too.",

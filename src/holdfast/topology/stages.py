@@ -216,6 +216,8 @@ class Stage:
     every: Setting[int, int] = gates.every()
     barrier: Setting[Interval, Span] = gates.barrier()
     proofs: Setting[int, int] = gates.proofs()
+    room: Setting[int, int] = gates.room()
+    rest: Setting[str, str] = gates.rest()
     routing: Setting[str, str] = gates.routing()
     guarantee: Setting[str, str] = gates.guarantee()
     shards: Setting[int, int] = setting(
