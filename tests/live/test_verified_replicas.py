@@ -43,7 +43,7 @@ def sums(rows):
 
 @job.stage
 def most(sums, *, calls):
-    killed = Path.cwd() / "killed"
+    killed = Path.cwd() / f"killed-{calls.witness.replica}"
 
     def tell(batches):
         if not killed.exists():
@@ -138,7 +138,7 @@ def test_a_job_survives_kills_of_a_replica_a_worker_and_the_verifier(tmp_path: P
         submission.coordinator.gone(2)
         wait_for(lambda: f"the end\n{first.tail()}", lambda: first.status is not None, 120)
         assert first.status == 0, first.tail()
-        assert (tmp_path / "killed").exists()
+        assert (tmp_path / "killed-1").exists()
         assert '"event": "failed"' in first.log.read_text()
         with Verifiers(submission.plan, 3, [submission.address]) as verifiers:
             standing = verifiers.consult()

@@ -16,16 +16,16 @@ from holdfast.verify import Job, load_job
 from holdfast.verify.checking import check_file, show_checks
 
 JOB = """
-CREATE TEMPORARY VIEW rows USING parquet OPTIONS (path 'rows.parquet');
-CREATE TEMPORARY VIEW most AS SELECT max(n) AS n FROM rows;
+CREATE TEMPORARY VIEW readings USING parquet OPTIONS (path 'readings.parquet');
+CREATE TEMPORARY VIEW most AS SELECT max(n) AS n FROM readings;
 """
-SHAKY = "CREATE TEMPORARY VIEW some AS SELECT k, first(n) AS n FROM rows GROUP BY k;"
+SHAKY = "CREATE TEMPORARY VIEW firsts AS SELECT k, first(n) AS n FROM readings GROUP BY k;"
 
 
 def write(folder: Path, text: str) -> Job:
     rows = range(400)
     table = pa.table({"k": [n % 4 for n in rows], "n": rows})
-    pyarrow.parquet.write_table(table, folder / "rows.parquet")
+    pyarrow.parquet.write_table(table, folder / "readings.parquet")
     (folder / "job.sql").write_text(text)
     job = load_job(folder / "job.sql")
     assert isinstance(job, Job)
@@ -41,7 +41,7 @@ def test_each_stage_is_told_of(spark: SparkSession, tmp_path: Path, is_steady: b
     assert first == "stage most: is steady"
     assert bool(rest) is not is_steady
     if rest:
-        assert rest[0] == "stage some: differs"
+        assert rest[0] == "stage firsts: differs"
         assert rest[1].startswith("  only the first time: {'k': ")
         assert any(line.startswith("  only the second time: {'k': ") for line in rest)
         assert rest[-1].startswith("  suspect: first: depends on the order of rows")
