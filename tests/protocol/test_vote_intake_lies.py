@@ -51,6 +51,21 @@ def test_a_forged_subscription_number_is_for_the_forger_alone() -> None:
     assert reader.asked["x"].subscription < 2**63, "else it cannot be read when it is mended"
 
 
+def test_who_is_trusted_next_still_votes_on_what_it_has_not_given_yet() -> None:
+    reader = talk("sample", every=2)
+    reader.look()
+    for name in ("w", "y", "z"):
+        reader.say(name, buckets(*range(3), value="lie" if name == "z" else "right"))
+    reader.states["w"] = State.FAILURE
+    reader.look(1)
+    assert isinstance(reader.intake.gate, Sample)
+    assert reader.intake.gate.trusted == "x"
+    assert reader.asked["x"].after == 0
+    reader.publish("x", 4, 1)
+    assert reader.intake.gate.ballots[0].agreed is not None
+    assert reader.released == [bucket(number) for number in range(4)]
+
+
 def test_sampling_goes_on_when_the_first_two_of_seven_are_down() -> None:
     names = tuple("abcdefg")
     reader = talk("sample", names, 2)

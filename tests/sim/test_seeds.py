@@ -10,7 +10,7 @@ from collections import Counter
 import pytest
 
 from holdfast.errors import InvalidArgumentError
-from holdfast.sim.scenario import FAULTS, OUTVOTING, POLICIES, UNRULY, Options, draw_scenario
+from holdfast.sim.scenario import BYZANTINE, FAULTS, POLICIES, UNRULY, Options, draw_scenario
 from holdfast.sim.topologies import TOPOLOGIES
 from holdfast.sim.trial import try_seed
 
@@ -33,6 +33,8 @@ FAMILIES = [
     *((policy, "any", "all", 150) for policy in ("first", "latest")),
     ("vote", "any", UNRULY, 30),
     ("vote-latest", "any", UNRULY, 10),
+    ("sample", "any", UNRULY, 20),
+    ("sample", "any", "long", 30),
 ]
 
 
@@ -81,7 +83,7 @@ def test_liars_of_all_kinds_are_drawn_two_of_seven_too() -> None:
     assert sizes == {(1, 4), (2, 7)}
 
 
-@pytest.mark.parametrize("policy", [name for name in POLICIES if name not in OUTVOTING])
-def test_unruly_liars_are_for_policies_that_trust_nobody(policy: str) -> None:
-    with pytest.raises(InvalidArgumentError, match="give it with vote or vote-latest"):
+@pytest.mark.parametrize("policy", [name for name in POLICIES if name not in BYZANTINE])
+def test_unruly_liars_are_for_policies_that_have_liars(policy: str) -> None:
+    with pytest.raises(InvalidArgumentError, match="give it with vote, vote-latest, sample"):
         Options(policy=policy, faults=UNRULY)

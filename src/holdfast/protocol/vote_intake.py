@@ -223,11 +223,13 @@ class VoteIntake:
                 self.gate.pass_over(sorted(others, key=counters.__getitem__))
 
     def _follow_trust(self) -> list[Send]:
-        """Another replica is trusted now: read it anew from where nothing has been released."""
+        """Another replica is trusted now: read it anew from where nothing has been released, or
+        from where it has not voted."""
         if not isinstance(self.gate, Sample) or self.gate.trusted == self._trusted:
             return []
         self._trusted = self.gate.trusted
-        self._sources[self._trusted].bucket = self.gate.next
+        source = self._sources[self._trusted]
+        source.bucket = min(source.bucket, self.gate.next)
         return self._unsubscribe(self._trusted)
 
     def _has_room(self, name: str) -> bool:

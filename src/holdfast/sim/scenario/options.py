@@ -13,7 +13,6 @@ __all__ = [
     "FAULTS",
     "FAULTY",
     "NOT_COMPARED",
-    "OUTVOTING",
     "POLICIES",
     "UNRULY",
     "WITH_TWINS",
@@ -45,8 +44,6 @@ COMPARING: Final = {
 """Policies that compare the replicas of a first stage, and topologies with others behind it that
 can be checked: where buckets may be missing, those without state."""
 BYZANTINE: Final = ("vote", "vote-latest", "sample")
-OUTVOTING: Final = ("vote", "vote-latest")
-"""Those of them that trust nobody."""
 WITH_TWINS: Final = ("switch", "order")
 """Policies under which sources may have a hot standby."""
 NOT_COMPARED: Final = ("wipes", "varied")
@@ -77,10 +74,10 @@ class Options:
                 f"faults: is {self.faults!r} with policy {self.policy!r}, which compares replicas; "
                 "give it with switch or order"
             )
-        if self.faults == UNRULY and self.policy not in OUTVOTING:
+        if self.faults == UNRULY and self.policy not in BYZANTINE:
             raise InvalidArgumentError(
-                f"faults: is {self.faults!r} with policy {self.policy!r}, which waits for whom it "
-                f"trusts; give it with {' or '.join(OUTVOTING)}"
+                f"faults: is {self.faults!r} with policy {self.policy!r}, which has no liars; give "
+                f"it with {', '.join(BYZANTINE)}"
             )
         fitting = ("any", *COMPARING.get(self.policy, (self.topology,)))
         if self.topology not in fitting:
