@@ -170,7 +170,9 @@ def test_the_crash_model_cannot_tell_who_is_right(desk: Desk) -> None:
 def test_another_result_after_the_delivery_is_warned_of(desk: Desk) -> None:
     config = Config(model=Model.CRASH, mode=Mode.BLOCKING, pools=hosts(2), linger=60.0)
     late = Hold(2, "bills", Seen(1, "bills", "made"))
-    account = desk.verify(Lie(2, "bills", Wrong.VALUE), config=config, holds=[late])
+    with pytest.raises(JobFailedError, match=r"was delivered, but .* do not use it"):
+        desk.verify(Lie(2, "bills", Wrong.VALUE), config=config, holds=[late])
+    account = Account.read(desk.submissions[0].folder)
     assert account.is_verified
     assert account.is_disputed
     assert "WARNING: replicas have different results" in desk.screen.getvalue()

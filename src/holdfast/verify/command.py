@@ -42,7 +42,8 @@ def verify_job(
     ending: Event | None = None,
     launch: Callable[[Submission], Launcher] = ProcessLauncher,
 ) -> Account:
-    """Raises JobFailedError, after the account is written, if the result is not verified."""
+    """Raises JobFailedError, after the account is written, if the result is not verified, or is
+    disputed by then."""
     ending = ending or Event()
     check_output(output)
     quorum = Quorum(config.model, config.faults)
@@ -65,6 +66,11 @@ def verify_job(
     console.print(account.text(), soft_wrap=True, highlight=False, markup=False, end="")
     if not account.is_verified:
         raise JobFailedError(f"{account.failure}; all that is known is in {account.folder}")
+    if account.is_disputed:
+        raise JobFailedError(
+            f"{account.output}: was delivered, but another replica has a different result; do not "
+            "use it, and submit the job again with --model byzantine"
+        )
     return account
 
 
