@@ -196,6 +196,35 @@ def test_what_is_told_while_it_writes_is_written_together(
         assert ask(address).verdicts["hourly"].is_ok
 
 
+def test_nobody_thinks_that_it_was_heard_when_all_of_it_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append, is_writing, go_on = Journal.append, Event(), Event()
+
+    def write(journal: Journal[Entry], entries: Sequence[Entry]) -> None:
+        is_writing.set()
+        assert go_on.wait(60)
+        if len(entries) > 1:
+            raise RuntimeError("a mistake of ours")
+        append(journal, entries)
+
+    monkeypatch.setattr(Journal, "append", write)
+    first, *others = reports_of_a_stage("xxxx")
+    with VerifierServer(charter(), tmp_path) as server:
+        address = str(server.address)
+        with ThreadPoolExecutor(8) as pool:
+            telling = pool.submit(witness(first.replica, address).report, first)
+            assert is_writing.wait(60)
+            failing = [
+                pool.submit(witness(each.replica, address, timeout=0).report, each)
+                for each in others
+            ]
+            wait_for(lambda: len(server._calls) == len(others))
+            go_on.set()
+            telling.result(60)
+            assert all(isinstance(each.exception(60), WireError) for each in failing)
+
+
 def test_copies_that_are_broken_again_are_not_read_again(tmp_path: Path) -> None:
     """The job ends in the end, though the coordinator says the same of the same replicas."""
     with VerifierServer(charter(retries=1), tmp_path) as server:

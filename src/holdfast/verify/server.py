@@ -66,7 +66,7 @@ class _Call:
 
     envelopes: tuple[Envelope, ...]
     answers: list[str] = field(default_factory=list)
-    error: HoldfastError | None = None
+    error: Exception | None = None
     is_over: bool = False
 
 
@@ -203,7 +203,8 @@ class VerifierServer:
             answers = iter(self._register.tell([each for call in calls for each in call.envelopes]))
             for call in calls:
                 call.answers = list(islice(answers, len(call.envelopes)))
-        except HoldfastError as error:
+        except Exception as error:
+            # Whatever it is: nobody who waits may think that it was taken in.
             for call in calls:
                 call.error = error
         finally:
