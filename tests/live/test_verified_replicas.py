@@ -135,7 +135,7 @@ def test_a_job_survives_kills_of_a_replica_a_worker_and_the_verifier(tmp_path: P
         first = stack.enter_context(submission.replica(1))
         verifier.kill()
         stack.enter_context(submission.verifier())
-        submission.coordinator.gone(2)
+        submission.coordinator.gone(2, 1)
         wait_for(lambda: f"the end\n{first.tail()}", lambda: first.status is not None, 120)
         assert first.status == 0, first.tail()
         assert (tmp_path / "killed-1").exists()

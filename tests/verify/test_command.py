@@ -207,9 +207,12 @@ class Ended:
 
 
 class Silent(ThreadLauncher):
-    """No verifier stays."""
+    """Nobody stays."""
 
     def start_verifier(self, number: int) -> Running:
+        return Ended()
+
+    def start_replica(self, number: int, pool: Pool) -> Running:
         return Ended()
 
 

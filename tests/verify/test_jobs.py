@@ -55,6 +55,13 @@ def test_paths_are_relative_to_the_file_that_makes_the_job() -> None:
     assert billing().folder == Path(__file__).resolve().parent
 
 
+def test_a_relative_folder_is_that_of_here_wherever_spark_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert Job("billing", folder="data").folder == tmp_path / "data"
+
+
 @pytest.mark.parametrize(
     ("mistake", "message"),
     [

@@ -60,7 +60,7 @@ class Job:
         check_name("job", name)
         self.name = name
         self.slices = slices
-        self.folder = Path(folder) if folder is not None else _folder_of_caller()
+        self.folder = Path(folder).absolute() if folder is not None else _folder_of_caller()
         self.sources: dict[str, Source] = {}
         self.stages: dict[str, Stage] = {}
 
