@@ -214,9 +214,13 @@ def test_how_replicas_are_compared(policy: str) -> None:
 
 
 def test_the_settings_of_a_gate_reach_it() -> None:
-    given = voted("sample", every=4, barrier="5s", proofs=7, room=8, rest="rate")
+    given = voted("sample", every=4, barrier="5s", proofs=7)
     assert comparison_of(given.stages["means"]) == Comparison(
-        "sample", 1, every=4, barrier=5 * SECOND, proofs=7, room=8, rest=Rest.RATE
+        "sample", 1, every=4, barrier=5 * SECOND, proofs=7
+    )
+    given = voted("vote", room=8, rest="rate")
+    assert comparison_of(given.stages["means"]) == Comparison(
+        "vote", 1, barrier=30 * SECOND, room=8, rest=Rest.RATE
     )
 
 

@@ -65,20 +65,22 @@ def test_what_may_be_wrong_is_told(caplog: pytest.LogCaptureFixture) -> None:
     assert found.status["tainted"] == 7
 
 
-def test_who_disagrees_is_told_once_where_a_stream_goes_on(
+def test_who_disagrees_where_a_stream_goes_on_is_told_when_it_is_twice_as_often(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     found = verdicts()
     [intake] = found.intakes(size=SIZE, grace=GRACE).values()
     with caplog.at_level(logging.ERROR):
-        for bucket in (7, 8):
+        for bucket in range(1, 6):
             said = tuple(zip(NAMES, (b"x", b"x", b"y", b"y"), strict=True))
             intake.findings.split = Split(bucket, said)
+            intake.findings.splits += 1
             found.look()
-    assert "no agreement on bucket 7 of clean: clean/1, clean/2 against clean/3, clean/4" in (
-        caplog.text
-    )
-    assert caplog.text.count("no agreement") == 1
+    told = "no agreement on bucket {} of clean: clean/1, clean/2 against clean/3, clean/4"
+    assert [told.format(bucket) in caplog.text for bucket in range(1, 6)] == [
+        *(True, True, False, True, False)
+    ]
+    assert found.status["splits"] == 5
 
 
 def test_who_is_waited_for_is_told(caplog: pytest.LogCaptureFixture) -> None:
@@ -104,6 +106,12 @@ def test_quarantine_is_kept_in_a_file(tmp_path: Path) -> None:
     intake.readmit("clean/2")
     again.readmitted("clean/2")
     assert verdicts(note).status["quarantined"] == []
+
+
+def test_no_more_are_kept_in_quarantine_than_may_lie_now(tmp_path: Path) -> None:
+    note = tmp_path / "quarantine.json"
+    note.write_text('{"clean": ["clean/2", "clean/3"]}')
+    assert verdicts(note).status["quarantined"] == ["clean/2"]
 
 
 def test_replicas_that_are_no_more_are_forgotten(tmp_path: Path) -> None:

@@ -512,6 +512,10 @@ def test_what_has_overtaken_other_messages_is_bounded_in_bytes() -> None:
     for feed in feeds[1:]:
         assert list(liar.take(feed)) == []
         assert len(liar.early) <= 4
+    many = Stable(piece(0, 1))
+    for at in range(1, 40):
+        assert list(liar.take(Feed("s", 7, at, (many,) * (HEAVY // 200)))) == []
+        assert len(liar.early) <= 2, "what is in no row takes room too"
     honest = Subscription(7, asked=0, grace=GRACE)
     swapped = [feed for pair in zip(feeds[1::2], feeds[::2], strict=True) for feed in pair]
     heard = [item for feed in swapped for item in honest.take(feed)]

@@ -66,6 +66,46 @@ def test_who_is_trusted_next_still_votes_on_what_it_has_not_given_yet() -> None:
     assert reader.released == [bucket(number) for number in range(4)]
 
 
+def test_a_gap_in_what_is_released_already_costs_no_trust() -> None:
+    reader = talk("sample", every=2)
+    reader.look()
+    reader.say("w", buckets(*range(5)))
+    reader.states["w"] = State.FAILURE
+    reader.look(1)
+    assert isinstance(reader.intake.gate, Sample)
+    assert reader.intake.gate.trusted == "x"
+    reader.say("x", [Gap(3 * SIZE)], 1)
+    assert reader.intake.gate.trusted == "x"
+    reader.say("x", [Gap(6 * SIZE)], 1)
+    assert reader.intake.gate.trusted != "x"
+
+
+def test_rows_that_are_released_are_not_kept_for_votes() -> None:
+    reader = talk("sample", every=2)
+    reader.look()
+    for name in NAMES:
+        reader.say(name, buckets(*range(20), value="lie" if name == "z" else "right"))
+    assert reader.intake.position == 20 * SIZE
+    assert not reader.intake._rows
+
+
+@pytest.mark.parametrize("policy", ["vote", "vote-latest", "sample"])
+def test_who_is_readmitted_is_not_accused_of_what_it_said_before(policy: str) -> None:
+    reader = talk(policy, every=1)
+    reader.look()
+    for name in ("w", "x", "z"):
+        reader.say(name, buckets(*range(20), value="lie" if name == "z" else "right"))
+    for number in range(3):
+        reader.say("y", buckets(number))
+    assert reader.intake.findings.quarantined == {"z"}
+    reader.readmit("z")
+    reader.look(1)
+    reader.publish("z", 20, 1)
+    reader.publish("y", 20, 1)
+    assert not reader.intake.findings.quarantined
+    assert reader.intake.position == 20 * SIZE
+
+
 def test_sampling_goes_on_when_the_first_two_of_seven_are_down() -> None:
     names = tuple("abcdefg")
     reader = talk("sample", names, 2)

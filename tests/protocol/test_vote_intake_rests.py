@@ -53,6 +53,14 @@ def test_one_gap_of_the_slow_one_for_each_bucket_to_be_as_fast_as_that() -> None
     assert rest_of(reader, now + GAP) == 3 * GAP
 
 
+def test_one_that_has_given_nothing_need_not_rest() -> None:
+    reader, now = reader_with(room=0, rest=Rest.RATE), 9 * GAP
+    for name in ("x", "y"):
+        reader.say(name, buckets(8), now)
+    reader.say("w", [Gap(9 * SIZE)], now)
+    assert rest_of(reader, now) < 0
+
+
 @pytest.mark.parametrize("room", [0, 3, 40])
 def test_so_many_copies_may_wait_without_a_rest(room: int) -> None:
     reader, now = reader_with(room=room), 9 * GAP

@@ -236,7 +236,7 @@ BROKEN: list[tuple[tuple[Any, ...], str, str]] = [
     ((*STAGE, "barrier", "1s"), "[stages.clean] barrier", "is of no use with the policy 'switch'"),
     ((*STAGE, "proofs", 1), "[stages.clean] proofs", "or use 'vote', 'vote-latest', 'sample'"),
     ((*STAGE, "proofs", 0), "[stages.clean] proofs", "0 is out of range"),
-    ((*STAGE, "room", 8), "[stages.clean] room", "is of no use with the policy 'switch'"),
+    ((*STAGE, "room", 8), "[stages.clean] room", "leave it out, or use 'vote', 'vote-latest'"),
     ((*STAGE, "rest", "rate"), "[stages.clean] rest", "is of no use with the policy 'switch'"),
     ((*STAGE, "rest", "never"), "[stages.clean] rest", "'never' is not known"),
     (("sinks", "archive", "policy", "order"), "[sinks.archive] policy", "'order' is not known"),

@@ -113,7 +113,10 @@ class Verdicts:
                 _who_said_what(findings.gave_up.said),
                 self.me,
             )
-        if findings.split is not None and self._is_new(f"{stream} split", 1):
+        # Told when there are twice as many.
+        if findings.split is not None and self._is_new(
+            f"{stream} split", findings.splits.bit_length()
+        ):
             logger.error(
                 "%s: no agreement on bucket %d of %s: %s; it goes on without, see to the replicas",
                 self.me,
@@ -162,8 +165,10 @@ class Verdicts:
             kept = json.loads(self._note.read_bytes())
             for stream, names in kept.items():
                 if stream in self._findings:
-                    known = self._findings[stream].quarantined
-                    known |= set(names) & set(self._inputs[stream])
+                    found = self._findings[stream]
+                    # There may have been more when the topology allowed for more.
+                    known = sorted(set(names) & set(self._inputs[stream]))[: found.faults]
+                    found.quarantined.update(known)
         except (ValueError, TypeError, AttributeError):
             raise StoreCorruptError(
                 f"{self._note}: cannot be read; delete it, and liars are found out anew"
@@ -178,6 +183,7 @@ class Verdicts:
             },
             "quarantined": sorted({name for each in found for name in each.quarantined}),
             "recalculated": sum(each.redone for each in found),
+            "splits": sum(each.splits for each in found),
             "tainted": sum(
                 taint.last - taint.first + 1 for each in found for taint in each.tainted
             ),

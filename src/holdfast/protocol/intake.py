@@ -134,8 +134,10 @@ class Subscription:
 
 
 def _weight(feed: Feed) -> int:
+    """About how many bytes it takes; items and rows take some, whatever is in them."""
     segments = [item.segment for item in feed.items if isinstance(item, Stable | Preview | Again)]
-    return sum(getattr(row.value, "size", 0) for segment in segments for row in segment.rows)
+    rows = [getattr(row.value, "size", 0) for segment in segments for row in segment.rows]
+    return 100 * (len(feed.items) + len(rows)) + sum(rows)
 
 
 class SwitchIntake:

@@ -64,7 +64,9 @@ class Pace:
         slow = self._slow(counters)
         ahead = counters[replica] - counters[slow]
         if self.policy == Rest.RATE:
-            ahead = min(ahead, self._arrivals[replica][-1][1])
+            # One that has only said what it keeps no longer has given nothing.
+            _, came = self._arrivals.get(replica, [(0, 0)])[-1]
+            ahead = min(ahead, came)
         return int(ahead * self.gap(slow))
 
     def is_ahead(self, replica: str, counters: Mapping[str, int]) -> bool:

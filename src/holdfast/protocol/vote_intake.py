@@ -294,7 +294,11 @@ class VoteIntake:
             if isinstance(item, Gap):
                 kept = min(item.start, LARGEST)
                 source.bucket = max(source.bucket, -(-kept // self.size))
-                if isinstance(self.gate, Sample) and replica == self.gate.trusted:
+                if (
+                    isinstance(self.gate, Sample)
+                    and replica == self.gate.trusted
+                    and source.bucket > self.gate.next
+                ):
                     # Nobody can be trusted for what he does not have.
                     self.gate.pass_over()
                 elif isinstance(self.gate, VoteLatest):
@@ -389,7 +393,9 @@ class VoteIntake:
                 return [], []
             self._sources[replica].bucket += 1
         said = digest(segment.rows)
-        if number in self.gate.wants(replica) and (number, said) not in self._rows:
+        # Of what is released already only votes are wanted.
+        is_wanted = number in self.gate.wants(replica) and segment.start >= self.position
+        if is_wanted and (number, said) not in self._rows:
             if self._words[number, replica] >= WORDS:
                 return [], []
             self._words[number, replica] += 1

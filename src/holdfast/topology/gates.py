@@ -100,8 +100,8 @@ def proofs() -> Setting[int, int]:
 def room() -> Setting[int, int]:
     return setting(
         whole(0),
-        "With the policies that read all replicas at once: when more copies of buckets than this "
-        "wait for a decision, the fastest replica rests.",
+        "With `vote` and `vote-latest`: when more copies of buckets than this wait for a decision, "
+        "the fastest replica rests.",
         example="128",
         default=32,
     )
@@ -110,9 +110,9 @@ def room() -> Setting[int, int]:
 def rest() -> Setting[str, str]:
     return setting(
         choice(*RESTS),
-        "With the policies that read all replicas at once: how long the fastest one rests. For "
-        "the time that the slowest one that is needed takes for the buckets between them, or for "
-        "one bucket at a time.",
+        "With `vote` and `vote-latest`: how long the fastest one rests. For the time that the "
+        "slowest one that is needed takes for the buckets between them, or for one bucket at a "
+        "time.",
         example='"rate"',
         default=RESTS[0],
     )

@@ -204,13 +204,15 @@ def _check_needless(place: str, reader: Stage | Sink) -> Iterator[Problem]:
         yield Problem(place, field, message)
 
 
+WAITING = frozenset({"vote", "vote-latest"})
+"""Those for which copies of the fast wait until the slow have voted."""
 _GATE_SETTINGS = {
     "faults": VOTING,
     "every": frozenset({"sample"}),
     "barrier": COMPARING,
     "proofs": VOTING,
-    "room": COMPARING,
-    "rest": COMPARING,
+    "room": WAITING,
+    "rest": WAITING,
     "routing": frozenset({SHARE}),
     "guarantee": frozenset({SHARE}),
 }

@@ -50,14 +50,17 @@ def _differing(
     inputs: Mapping[str, tuple[str, ...]],
     policies: frozenset[str],
 ) -> Iterator[str]:
-    """The stage, and those it depends on, that have such a policy and several replicas."""
+    """The stage, and those it depends on, that have such a policy and several replicas. Whoever is
+    behind one replica alone has read the same."""
     waiting, seen = [name], {name}
     while waiting:
         stage = stages.get(at := waiting.pop())
         if stage is None:
             continue
         is_told = is_sound(stage, "policy", "replicas")
-        if is_told and stage.policy in policies and len(stage.replicas) > 1:
+        if is_told and len(stage.replicas) == 1:
+            continue
+        if is_told and stage.policy in policies:
             yield at
         before = [each for each in inputs.get(at, ()) if each not in seen]
         seen.update(before)

@@ -98,6 +98,10 @@ class Ballot:
         silent = self.size - len(self.quarantine) - len(absent) - counted.total()
         return max(counted.values(), default=0) + silent < self.quorum
 
+    def withdraw(self, replica: str) -> None:
+        """It was mended: what it said before is not held against it."""
+        self.votes.pop(replica, None)
+
     def repeat(self) -> None:
         """Forget the votes; those on the next attempt count."""
         self.votes.clear()

@@ -114,6 +114,8 @@ class Sample:
         """Its votes count again, and it may be trusted."""
         self._quarantine.discard(replica)
         self._liars.discard(replica)
+        for ballot in self.ballots.values():
+            ballot.withdraw(replica)
         return []
 
     def _vote(self, copy: Copy) -> list[Command]:
@@ -167,7 +169,7 @@ class Sample:
 
     def _forget(self) -> None:
         """Let go of votes that nothing depends on any more."""
-        oldest = self._oldest_vote()
+        self._verified = oldest = self._oldest_vote()
         self._right = {bucket for bucket in self._right if bucket >= oldest}
         for bucket in [bucket for bucket in self._ballots if bucket < oldest]:
             self._past[bucket] = self._ballots.pop(bucket)

@@ -99,9 +99,13 @@ class Vote:
         return self._recount()
 
     def readmit(self, replica: str) -> list[Command]:
-        """Its votes count again."""
+        """Its votes count again. Those that settle nothing now are forgotten, for it is read again
+        and may say something better."""
         self._quarantine.discard(replica)
-        return self._recount()
+        commands = self._recount()
+        for ballot in self.ballots.values():
+            ballot.withdraw(replica)
+        return commands
 
     def _recount(self) -> list[Command]:
         commands: list[Command] = []

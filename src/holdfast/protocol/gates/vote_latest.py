@@ -94,4 +94,6 @@ class VoteLatest:
     def readmit(self, replica: str) -> list[Command]:
         """Its votes on buckets to come count again."""
         self._quarantine.discard(replica)
+        for ballot in self._ballots.values():
+            ballot.withdraw(replica)
         return []
