@@ -13,6 +13,7 @@ import pytest
 
 from holdfast.errors import StoreUnavailableError
 from holdfast.protocol.verification import JobState, Run, Standing, basis_of
+from holdfast.verify import client
 from holdfast.verify.client import Verifiers
 from holdfast.verify.journal import Entry, Journal
 from holdfast.verify.server import VerifierServer
@@ -135,7 +136,9 @@ def test_who_waits_for_verifiers_that_are_gone_gives_up(tmp_path: Path) -> None:
         assert verifiers.silent_since(1) is not None
 
 
-def test_who_has_computed_for_long_does_not_give_up_at_once(tmp_path: Path) -> None:
+def test_who_has_computed_for_long_does_not_give_up_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with servers(tmp_path, 1) as (server,):
         verifiers = Verifiers(PLAN, 3, [str(server.address)], timeout=0.0)
         known = verifiers.consult()
@@ -143,6 +146,8 @@ def test_who_has_computed_for_long_does_not_give_up_at_once(tmp_path: Path) -> N
         assert verifiers.consult() is known, "the verifier may just be started again"
         with pytest.raises(UnreachableError):
             verifiers.consult()
+        monkeypatch.setattr(client, "IDLE", 0.0)
+        assert verifiers.consult() is known, "it has computed since it asked in vain"
 
 
 def test_a_verifier_that_cannot_write_for_a_while_is_told_later(

@@ -277,6 +277,9 @@ def test_a_storage_that_is_not_there_is_nobodys_fault(
     written = write(tmp_path, table_of(40))
     with pytest.raises(UnreadableError):
         read(tmp_path / "none", written)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UnreadableError):
+        read(tmp_path / "empty", written)
 
 
 def test_no_right_copy_is_an_error_that_names_whom_it_asked(tmp_path: Path) -> None:

@@ -56,6 +56,8 @@ def test_what_a_replica_is_told(tmp_path: Path) -> None:
         "spark.b": "2",
     }
     assert submission.orders(2, POOLS[0]).spark["spark.master"] == "local[3]"
+    said = Pool(name="x", hosts=("x",), cores=3, spark={"spark.master": "spark://x:7077"})
+    assert submission.orders(2, said).spark["spark.cores.max"] == "3"
     assert orders.hosts == (), "its driver is beside the coordinator"
     launched = Pool(name="x", hosts=("x", "y"), launch=("ssh", "x"))
     assert submission.orders(2, launched).hosts == ("x", "y")

@@ -18,10 +18,10 @@ from rich.text import Text
 from holdfast.protocol.verification import Finding, Kind, Verdict
 from holdfast.verify.account import printable
 from holdfast.verify.coordinator import Coordinator, Member
+from holdfast.verify.processes import TRACE
 
 __all__ = ["Board", "stage_table"]
 
-_TRACE: Final = "trace.jsonl"
 _TAIL: Final = 2**20
 """Bytes at the end of a trace that are read."""
 _WORDS: Final = {
@@ -77,7 +77,7 @@ def stage_table(coordinator: Coordinator) -> Table:
     for member in coordinator.members.values():
         table.add_column(f"replica {member.number}")
     traces = {
-        number: _read_trace(submission.replica_folder(number) / _TRACE)
+        number: _read_trace(submission.replica_folder(number) / TRACE)
         for number in coordinator.members
     }
     for stage in submission.plan.stages:
@@ -145,7 +145,7 @@ def _read_trace(path: Path) -> dict[str, str]:
 
 
 def _tail(path: Path) -> bytes:
-    """Nothing if there is none, as where it lies on another machine."""
+    """Nothing if there is none."""
     try:
         with open(path, "rb", opener=_open_at_once) as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL))

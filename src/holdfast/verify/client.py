@@ -6,6 +6,7 @@ tasks; `Verifiers` asks, and takes for an answer what enough of them say.
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -42,6 +43,8 @@ ATTEMPT = 2.0
 REST = 5.0
 """Seconds during which one that did not answer is not asked again, if the others are enough."""
 LONGEST_WAIT = 1.0
+IDLE = 20.0
+"""Seconds after which somebody who has not asked has done something else; who waits asks sooner."""
 FIRST_LOOK, LAST_LOOK = 0.01, 0.2
 """Seconds between two looks at whether the job stands otherwise, at first and after a while."""
 
@@ -155,6 +158,7 @@ class Verifiers:
         self._turn = 0
         self._unanswered: float | None = None
         """Since when too few have answered; None if enough did last."""
+        self._last_asked = -math.inf
         self.answered: float | None = None
         """When enough of them answered last, by the monotonic clock as it was before they were
         asked."""
@@ -166,6 +170,10 @@ class Verifiers:
         look = FIRST_LOOK
         while True:
             asked = time.monotonic()
+            if asked > self._last_asked + IDLE:
+                # It has computed meanwhile, and does not know how long nobody has answered.
+                self._unanswered = None
+            self._last_asked = asked
             errors = self._ask_all()
             if len(self._heard) - len(errors) >= self._needed:
                 self.answered, self._unanswered = asked, None

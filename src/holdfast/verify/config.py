@@ -89,7 +89,8 @@ class Config(_Table, frozen=True):
     patience: float = 300.0
     """Seconds that a replica may be behind the others; longer than a stage takes."""
     limit: float = 3600.0
-    """Seconds without any report after which the job has failed; longer than a stage takes."""
+    """Seconds without a slice that is agreed upon, or a replica that starts, after which the job
+    has failed; longer than a stage takes."""
     restarts: int = 2
     """How often a replica is started again whose process has ended."""
     linger: float = 5.0
@@ -150,13 +151,17 @@ class Config(_Table, frozen=True):
                     )
             if pool.memory is not None:
                 parse_memory(f"{place}: memory", pool.memory)
-            master = (self.spark | pool.spark).get("spark.master", pool.master)
+            master = self.master_of(pool)
             if pool.cores is None and not is_local(master):
                 raise InvalidArgumentError(
                     f"{place}: cores: is missing, so that two jobs could each get half of those of "
                     f"{master} and wait for each other; write how many verified jobs may "
                     "take, as cores = 16"
                 )
+
+    def master_of(self, pool: Pool) -> str:
+        """The Spark master of a pool; empty if there is none."""
+        return (self.spark | pool.spark).get("spark.master", pool.master)
 
     @classmethod
     def read(cls, path: Path) -> Config:

@@ -18,7 +18,7 @@ from threading import Event
 from typing import Final, Self
 
 from holdfast.errors import HoldfastError, StoreUnavailableError
-from holdfast.protocol.verification import Doubt, Finding, JobState, Standing
+from holdfast.protocol.verification import Doubt, JobState, Run, Standing
 from holdfast.verify.account import Account, hosts_of
 from holdfast.verify.admission import Admission
 from holdfast.verify.config import Pool
@@ -44,6 +44,8 @@ the job is not done."""
 PATIENCE: Final = 10.0
 """Seconds for processes to end when they are asked to."""
 VERIFIER_STARTS: Final = 20
+VAIN_STARTS: Final = 3
+"""Of a verifier that never came to answer."""
 PAUSE: Final = 0.5
 """Seconds before a verifier is started again."""
 HUNG: Final = 20.0
@@ -127,7 +129,8 @@ class Coordinator:
         """Of the result, when it is delivered."""
         self._is_reopened = False
         """Whether the job was done, and of its result no good copy was left."""
-        self._seen: set[Finding] = set()
+        self._seen: set[tuple[str, Run, int]] = set()
+        """Who has dissented in which run of a stage, as far as it was seen to."""
         self._resolved: set[Doubt] = set()
 
     def run(self, show: Callable[[Coordinator], None], ending: Event | None = None) -> Account:
@@ -223,8 +226,13 @@ class Coordinator:
         now = time.monotonic()
         for number, verifier in self._verifiers.items():
             code = verifier.running.poll()
-            # One that was killed goes on. One that never came to answer would not next time.
-            is_vain = code is not None and code > 0 and not self._asked.has_answered(number - 1)
+            # One that was killed goes on. One that never came to answer hardly does next time.
+            is_vain = (
+                code is not None
+                and code > 0
+                and verifier.starts >= VAIN_STARTS
+                and not self._asked.has_answered(number - 1)
+            )
             if code is None:
                 verifier.due = now + PAUSE
                 silent = self._asked.silent_since(number - 1)
@@ -268,9 +276,13 @@ class Coordinator:
     def _move_dissenters(self, standing: Standing) -> None:
         """Where too few agreed, let those who differ try on other hosts, if there are any. The
         verifiers go on to expect their votes."""
-        new = [finding for finding in standing.findings if finding not in self._seen]
-        self._seen.update(new)
-        named = [self.members[each] for finding in new for each in finding.dissenters]
+        found = {
+            (finding.stage, finding.run, each): None
+            for finding in standing.findings
+            for each in finding.dissenters
+        }
+        named = [self.members[each[-1]] for each in found if each not in self._seen]
+        self._seen.update(found)
         # If there are few spare hosts, those have their turn who have not had it yet.
         for member in sorted(named, key=lambda member: len(member.pools)):
             if member.running is not None and self._move(member.number):
@@ -318,7 +330,20 @@ class Coordinator:
         hosts = () if self.placement.warning else tuple({h: None for p in pools for h in p.hosts})
         told = (member.number, next(self._words), hosts)
         self._untold.append(partial(self._witness.back, *told))
-        self._untold.append(partial(self._start, member))
+        self._untold.append(partial(self._start_if_needed, member))
+
+    def _start_if_needed(self, member: Member) -> None:
+        """A host where it cannot be started is as one where it has ended."""
+        if self.standing is not None and self.standing.state is not JobState.RUNNING:
+            # As one that has ended well: it is started if there turns out to be more to do.
+            member.ended, member.code = time.monotonic(), 0
+            return
+        try:
+            self._start(member)
+        except (HoldfastError, OSError) as error:
+            logger.warning("replica %d cannot be started: %s", member.number, error)
+            member.ended, member.code = time.monotonic(), 1
+            member.stop_clock(member.ended)
 
     def _move(self, replica: int) -> bool:
         """To hosts that nobody has, if there are any and they have room."""
@@ -364,7 +389,8 @@ class Coordinator:
         except UndeliverableError as error:
             logger.warning("%s", error)
             is_delivered = False
-        self._untold += [partial(self._witness.broken, *copy) for copy in bad]
+        finally:
+            self._untold += [partial(self._witness.broken, *copy) for copy in bad]
         self._consult()
         self._is_reopened |= not is_delivered
         return is_delivered

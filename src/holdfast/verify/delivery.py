@@ -47,7 +47,10 @@ def deliver(plan: Plan, standing: Standing, storage: Path, output: Path, broken:
         part.mkdir()
         rows = _write_all(plan, standing, storage, part, broken)
         if output.exists():
-            raise InvalidArgumentError(f"--output: {output} was made by somebody else meanwhile")
+            raise InvalidArgumentError(
+                f"--output: {output} was made by somebody else meanwhile; name another, and submit "
+                "the job again"
+            )
         part.rename(output)
         try:
             _sync(output.resolve().parent)

@@ -10,6 +10,7 @@ import fcntl
 import os
 import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from struct import Struct
 from typing import Final, Generic, Self, TypeVar
@@ -63,14 +64,18 @@ class Journal(Generic[E]):
     def append(self, entries: Sequence[E]) -> None:
         """Raises StoreUnavailableError if they could not be written; then nothing was."""
         data = b"".join(map(_pack, entries))
-        end = os.fstat(self._file.fileno()).st_size
+        end = None
         try:
+            end = os.fstat(self._file.fileno()).st_size
             rest = memoryview(data)
             while rest:
                 rest = rest[self._file.write(rest) :]
             os.fdatasync(self._file.fileno())
         except OSError as error:
-            os.ftruncate(self._file.fileno(), end)
+            # On a disk that fails this may fail too; whoever reads it next finds what is torn.
+            with suppress(OSError):
+                if end is not None:
+                    os.ftruncate(self._file.fileno(), end)
             raise StoreUnavailableError(
                 f"{self._path}: {error.strerror}; make room on the disk, or give another folder"
             ) from error

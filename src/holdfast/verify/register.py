@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Self
 
-from holdfast.errors import HoldfastError, InvalidArgumentError, StoreUnavailableError
+from holdfast.errors import HoldfastError, InvalidArgumentError
 from holdfast.protocol.verification import COORDINATOR, Agreed, Standing, Verifier
 from holdfast.verify.charter import Charter
 from holdfast.verify.journal import Entry, Journal
@@ -136,7 +136,7 @@ class Register:
             return
         try:
             self._journal.append(entries)
-        except StoreUnavailableError:
+        except BaseException:
             self._recall()
             raise
         self._entries += entries

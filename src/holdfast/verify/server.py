@@ -23,7 +23,7 @@ from typing import Self
 
 import pyarrow as pa
 
-from holdfast.errors import HoldfastError, InvalidArgumentError, StoreUnavailableError
+from holdfast.errors import HoldfastError, InvalidArgumentError
 from holdfast.protocol.messages import Message
 from holdfast.verify.charter import Charter
 from holdfast.verify.messages import (
@@ -226,7 +226,8 @@ class VerifierServer:
     def _wake(self) -> None:
         try:
             self._register.wake()
-        except StoreUnavailableError as error:
+        except Exception as error:
+            # Whatever it is: time goes on, and it is tried again.
             logger.error("%s", error)
             self._change.wait(PULL)
 
@@ -241,7 +242,7 @@ class VerifierServer:
                     self._register.tell(envelopes)
                     self._change.notify_all()
                 first += len(envelopes)
-            except HoldfastError as error:
+            except Exception as error:
                 logger.debug("%s: %s", peer, error)
 
     def _remembered(self, address: Address) -> Address:

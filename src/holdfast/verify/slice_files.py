@@ -274,7 +274,10 @@ def _open(storage: Path, path: str) -> BinaryIO:
         *folders, name = PurePosixPath(path).parts or (".",)
         if PurePosixPath(path).is_absolute() or ".." in (*folders, name):
             raise StoreCorruptError(f"{path}: lies outside of the storage")
-        for each in folders:
+        for depth, each in enumerate(folders):
+            if depth == 0 and not os.path.lexists(storage / each):
+                # All of the job's files are gone: it is the storage that is not there.
+                raise OSError(errno.ESTALE, "the storage has no files of this job")
             inner = os.open(each, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=folder)
             os.close(folder)
             folder = inner

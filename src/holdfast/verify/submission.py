@@ -133,15 +133,15 @@ class Submission:
         return self.quorum.needed if self.is_all_to_all else None
 
     def _settings(self, pool: Pool) -> dict[str, str]:
-        need = self.config.replica
-        if is_local(pool.master):
+        need, master = self.config.replica, self.config.master_of(pool)
+        if is_local(master):
             found = {
-                "spark.master": pool.master or f"local[{need.cores}]",
+                "spark.master": master or f"local[{need.cores}]",
                 "spark.driver.memory": need.memory,
             }
         else:
             found = {
-                "spark.master": pool.master,
+                "spark.master": master,
                 "spark.cores.max": str(need.cores),
                 "spark.executor.cores": str(need.cores),
                 "spark.executor.memory": need.memory,

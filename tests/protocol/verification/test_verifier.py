@@ -440,6 +440,17 @@ def test_who_is_moved_may_report_from_there_and_nobody_else() -> None:
     assert kinds(judge) == [(Kind.MISPLACED, 1), (Kind.MISSING, 2)]
 
 
+def test_a_broken_copy_is_not_read_again_when_others_votes_are_counted_anew() -> None:
+    pools = {number: frozenset({f"host{number}"}) for number in FOUR.numbers}
+    judge = verifier(plan=Plan({"a": (), "b": ("a",)}, slices=1), pools=pools)
+    judge.report(report("a", 4, "x", host="spare"), 0.0)
+    for replica in (1, 2, 3):
+        judge.report(report("a", replica, "x"), 0.0)
+    judge.broken("a", 0, 1, accuser=1, now=1.0)
+    judge.back(4, ("host4", "spare"), 2.0)
+    assert [each.replica for each in judge.verdict("a").slices[0].holders] == [2, 3, 4]
+
+
 def test_what_came_before_the_word_on_a_move_counts_after_it() -> None:
     pools = {number: frozenset({f"host{number}"}) for number in FOUR.numbers}
     judge = verifier(plan=Plan({"a": ()}, slices=2), pools=pools)

@@ -55,6 +55,8 @@ class Ballot:
     """Replicas whose votes in a run count for nothing, for they ran where they should not."""
     two_faced: set[tuple[int, Run]] = field(default_factory=set)
     """Replicas that have said two things in a run; nobody reads their copies."""
+    lost: set[tuple[int, Run]] = field(default_factory=set)
+    """Replicas whose copies of a run were found to be broken; nobody reads them again."""
     reports: dict[int, dict[tuple[Run, bytes], list[Report]]] = field(default_factory=dict)
     """By replica, then by run and basis; more than one only of those that contradict themselves."""
 
@@ -115,7 +117,9 @@ class Ballot:
         self.holders.setdefault(report.replica, report)
 
     def lose(self, replica: int) -> None:
-        self.holders.pop(replica, None)
+        held = self.holders.pop(replica, None)
+        if held is not None:
+            self.lost.add((replica, held.run))
         self.accusers.pop(replica, None)
 
     @property

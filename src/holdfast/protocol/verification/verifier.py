@@ -437,7 +437,7 @@ class Verifier:
         """Who says what is agreed upon, be it late, holds it; who says something else is named."""
         ballot = stage.ballot(report)
         of = (report.replica, report.run)
-        if report.basis != stage.basis or of in ballot.misplaced or of in ballot.two_faced:
+        if report.basis != stage.basis or of in ballot.misplaced | ballot.two_faced | ballot.lost:
             return
         if said_in(report) == ballot.agreed:
             stage.hold(report)
