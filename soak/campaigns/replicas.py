@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 from holdfast.sim.scenario import (
+    BYZANTINE,
     COMPARING,
     FAULTS,
     NOT_COMPARED,
-    OUTVOTING,
     POLICIES,
     UNRULY,
     Options,
@@ -27,7 +27,7 @@ def run(seed: int) -> str:
         for faults in FAULTS:
             if faults in NOT_COMPARED and policy in COMPARING:
                 continue
-            if faults == UNRULY and policy not in OUTVOTING:
+            if faults == UNRULY and policy not in BYZANTINE:
                 continue
             trial = try_seed(seed, Options(policy=policy, faults=faults))
             if trial.problems:
