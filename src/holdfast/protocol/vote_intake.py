@@ -13,22 +13,22 @@ from typing import Final
 
 from holdfast.protocol.barrier import Barrier
 from holdfast.protocol.findings import Findings
-from holdfast.protocol.gates.ballot import Ballot
-from holdfast.protocol.gates.gate import (
+from holdfast.protocol.gates import (
     Accuse,
     Command,
     Copy,
     Gate,
     Giveup,
+    Latest,
     Redo,
     Release,
+    Sample,
     Split,
     Taint,
+    Vote,
+    VoteLatest,
 )
-from holdfast.protocol.gates.latest import Latest
-from holdfast.protocol.gates.sample import Sample
-from holdfast.protocol.gates.vote import Vote
-from holdfast.protocol.gates.vote_latest import VoteLatest
+from holdfast.protocol.gates.ballot import Ballot
 from holdfast.protocol.intake import Subscription
 from holdfast.protocol.messages import (
     Again,
