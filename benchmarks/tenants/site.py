@@ -11,9 +11,9 @@ from pyspark.sql import SparkSession
 
 from benchmarks.tenants.topologies import Topology
 from holdfast.protocol.composition.documents import Channel, Input, ServiceObject, Stream
-from holdfast.tenants.engine.planning import Planner, batch_end
+from holdfast.tenants.engine.planning import Planner
 from holdfast.tenants.engine.query import start_query, write_place
-from holdfast.tenants.engine.storing import complete, progress, store
+from holdfast.tenants.engine.storing import run_batch
 from holdfast.tenants.log import Publication
 from holdfast.tenants.quotas import Quotas
 from holdfast.tenants.service import Service
@@ -50,15 +50,8 @@ class Site:
             if not self.service.wait_settled(self.service.log.end, PATIENCE):
                 raise TimeoutError("the query on Spark does not settle the log")
             return
-        database = self.service.database
-        while (end := batch_end(database, start := progress(database))) > start:
-            store(
-                database,
-                start,
-                end,
-                [complete(database, each) for each in self._planner.plan(start, end)],
-            )
-            self.service.settled(end)
+        while (plan := run_batch(self.service.database, self._planner)) is not None:
+            self.service.settled(plan.settled)
 
     def seconds(self, paths: list[str]) -> float:
         """For an update of each of these streams to have reached all that take them."""

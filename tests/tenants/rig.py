@@ -10,9 +10,10 @@ import msgspec
 from holdfast.protocol.composition.documents import ServiceObject
 from holdfast.protocol.composition.windows import NotBroughtError
 from holdfast.tenants.catalog import Catalog
+from holdfast.tenants.engine.fairness import Budget
 from holdfast.tenants.engine.operating import Outcome, operate, read_outcome, write_outcome
-from holdfast.tenants.engine.planning import Bundle, Planner, batch_end
-from holdfast.tenants.engine.storing import complete, progress, store
+from holdfast.tenants.engine.planning import Bundle, Plan, Planner
+from holdfast.tenants.engine.storing import complete, run_batch
 from holdfast.tenants.log import Log, Publication, Receipt
 from holdfast.tenants.quotas import Quotas
 from holdfast.tenants.store.database import open_database
@@ -26,9 +27,10 @@ class Platform:
         create_tables(self.database)
         self.log = Log(self.database)
         self.catalog = Catalog(self.database, self.log)
-        self.planner = Planner(self.database)
+        self.planner = Planner(self.database, Budget(1e9, 2**30, batch))
         self.quotas = Quotas()
-        self.batch = batch
+        self.plans: list[Plan] = []
+        """Of all batches that ran here."""
         self.completed = 0
         """Bundles that a task had too little for."""
 
@@ -41,13 +43,13 @@ class Platform:
 
     def step(self) -> bool:
         """One batch."""
-        start = progress(self.database)
-        end = batch_end(self.database, start, self.batch)
-        if end <= start:
-            return False
-        outcomes = [self._operated(bundle) for bundle in self.planner.plan(start, end)]
-        assert store(self.database, start, end, outcomes)
-        return True
+        return self._batch() is not None
+
+    def _batch(self) -> Plan | None:
+        plan = run_batch(self.database, self.planner, self._operated)
+        if plan is not None:
+            self.plans.append(plan)
+        return plan
 
     def _operated(self, bundle: Bundle) -> Outcome:
         """As the query does it: where a task has too little, with the store at hand."""
@@ -57,9 +59,12 @@ class Platform:
             self.completed += 1
             return complete(self.database, bundle)
 
-    def settle(self) -> None:
-        while self.step():
-            pass
+    def settle(self) -> list[int]:
+        """All that waits; answers the positions in the order in which they were settled."""
+        done: list[int] = []
+        while (plan := self._batch()) is not None:
+            done += plan.positions
+        return done
 
     def updates(self, path: str) -> list[dict[str, Any]]:
         rows = self.database.rows(
@@ -99,3 +104,19 @@ def derived(inputs: dict[str, str], channels: dict[str, str], **more: Any) -> di
 
 
 SHARED = {"access": {"allow": ["*"]}}
+
+
+def replay(live: Platform, place: Path) -> Platform:
+    """Another platform with the log of this one, settled in the same recorded order."""
+    replayed = Platform(place, 1)
+    for table in ("log", "objects", "streams", "edges"):
+        rows = live.database.rows(f"SELECT * FROM {table}")
+        with replayed.database.transaction() as work:
+            work.many(f"INSERT INTO {table} VALUES ({','.join('?' * len(rows[0]))})", rows)
+    with replayed.database.transaction() as work:
+        for number, plan in enumerate(live.plans, 1):
+            work.run(
+                "INSERT INTO plans VALUES (?, ?)", (number, msgspec.json.encode(plan).decode())
+            )
+    replayed.settle()
+    return replayed

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from holdfast.tenants.engine.planning import Planner, batch_end
-from holdfast.tenants.engine.storing import complete, progress, store
+from holdfast.tenants.engine.planning import Planner
+from holdfast.tenants.engine.storing import run_batch
 from holdfast.tenants.http.app import create_app
 from holdfast.tenants.quotas import Quotas
 from holdfast.tenants.service import Service
@@ -40,15 +40,8 @@ class Site:
         return self.clients[name]
 
     def settle(self) -> None:
-        database = self.service.database
-        while (end := batch_end(database, start := progress(database))) > start:
-            store(
-                database,
-                start,
-                end,
-                [complete(database, b) for b in self._planner.plan(start, end)],
-            )
-            self.service.settled(end)
+        while (plan := run_batch(self.service.database, self._planner)) is not None:
+            self.service.settled(plan.settled)
 
 
 @pytest.fixture

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from holdfast.errors import StoreCorruptError
 from holdfast.protocol.composition.documents import DocumentError
 from holdfast.tenants.engine.operating import operate
-from holdfast.tenants.engine.storing import progress, store
+from holdfast.tenants.engine.storing import IncompleteBatchError, last_batch, store
 from holdfast.tenants.errors import ConflictError, NotFoundError, QuotaError
 from holdfast.tenants.log import Publication
 from holdfast.tenants.quotas import Quotas
 from tests.protocol.composition.graphs import Described, graphs, publications
 from tests.protocol.composition.reference import Reference
-from tests.tenants.rig import SHARED, Platform, derived, simple
+from tests.tenants.rig import SHARED, Platform, derived, replay, simple
 
 
 @pytest.fixture
@@ -335,10 +335,14 @@ def test_all_stages_as_the_reference(
                 if path.startswith(tenant)
             }
             platform.put(tenant, "o", streams=streams)
-    for stream, timestamp, value in updates:
-        expected.publish(stream, timestamp, {"n": value})
-    platform.log.append([Publication(path, at, {"n": value}) for path, at, value in updates])
     platform.settle()
+    made = [Publication(path, at, {"n": value}) for path, at, value in updates]
+    receipts = platform.log.append(made)
+    at_position = {receipt.position: each for receipt, each in zip(receipts, updates, strict=True)}
+    for position in platform.settle():
+        stream, timestamp, value = at_position.pop(position)
+        expected.publish(stream, timestamp, {"n": value})
+    assert not at_position
     for name in expected.streams:
         wanted = [(e.key, e.timestamp, e.values) for e in expected.emitted if e.stream == name]
         found = [(u.get("key", ""), u["timestamp"], u["values"]) for u in platform.updates(name)]
@@ -362,12 +366,7 @@ def test_replaying_the_log_gives_the_same(tmp_path: Path) -> None:
         if at % 7 == 0:
             live.step()
     live.settle()
-    replayed = Platform(tmp_path / "replayed.db", 1000)
-    for table in ("log", "objects", "streams", "edges"):
-        rows = live.database.rows(f"SELECT * FROM {table}")
-        with replayed.database.transaction() as work:
-            work.many(f"INSERT INTO {table} VALUES ({','.join('?' * len(rows[0]))})", rows)
-    replayed.settle()
+    replayed = replay(live, tmp_path / "replayed.db")
     assert replayed.contents() == live.contents()
     assert len(live.updates("ben/chill/felt")) > 20
 
@@ -409,15 +408,18 @@ def test_a_batch_that_is_run_again_changes_nothing(platform: Platform) -> None:
     platform.settle()
     platform.publish("ann/roof/air", 1_000, celsius=-10.0)
     platform.publish("ben/mast/wind", 2_000, kmh=30.0)
-    start = progress(platform.database)
-    outcomes = [operate(bundle) for bundle in platform.planner.plan(start, start + 2)]
-    assert store(platform.database, start, start + 2, outcomes)
+    batch = last_batch(platform.database) + 1
+    assert platform.planner.record(batch)
+    outcomes = [operate(bundle) for bundle in platform.planner.plan(batch)]
+    with pytest.raises(IncompleteBatchError):
+        store(platform.database, batch, [])
+    assert store(platform.database, batch, outcomes)
     once = platform.contents()
-    again = [operate(bundle) for bundle in platform.planner.plan(start, start + 2)]
-    assert not store(platform.database, start, start + 2, again)
+    again = [operate(bundle) for bundle in platform.planner.plan(batch)]
+    assert not store(platform.database, batch, again)
     assert platform.contents() == once
     with pytest.raises(StoreCorruptError):
-        store(platform.database, start + 5, start + 6, [])
+        store(platform.database, batch + 5, [])
 
 
 def test_idle_streams_are_not_looked_at(platform: Platform) -> None:
@@ -426,8 +428,9 @@ def test_idle_streams_are_not_looked_at(platform: Platform) -> None:
     platform.put("ann", "o", streams=streams)
     platform.settle()
     platform.publish("ann/o/s7", 1, n=1.0)
-    start = progress(platform.database)
-    (bundle,) = platform.planner.plan(start, start + 1)
+    batch = last_batch(platform.database) + 1
+    assert platform.planner.record(batch)
+    (bundle,) = platform.planner.plan(batch)
     assert [node.path for node in bundle.nodes] == ["ann/o/c7"]
 
 

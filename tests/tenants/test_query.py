@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
+from types import SimpleNamespace
+from typing import Any
 
+import pytest
 from pyspark.sql import SparkSession
 
-from holdfast.tenants.engine.query import start_query, write_place
+from holdfast.tenants.engine.operating import Outcome, write_outcome
+from holdfast.tenants.engine.query import _gathered, start_query, write_place
 from holdfast.tenants.engine.stages import STAGES, Stages, StoredBatch
-from holdfast.tenants.engine.storing import progress
+from holdfast.tenants.engine.storing import IncompleteBatchError, progress
 from tests.sources.rig import wait_for
 from tests.tenants.rig import Platform, derived, simple
 from tests.tenants.test_platform import wind_chill
@@ -84,3 +91,99 @@ def test_a_pipeline_of_any_depth_settles_in_one_batch(spark: SparkSession, tmp_p
     told = running.stages.told()
     assert (told["batches"], told["updates"], told["results"]) == (1, 1, depth)
     assert all(told["seconds"][stage] > 0 for stage in STAGES)
+
+
+class Dying:
+    """A database that fails at a step of the sink, once."""
+
+    def __init__(self, database: Any, *, stored: bool) -> None:
+        self._database = database
+        self._stored = stored
+        self.failed = False
+
+    def rows(self, statement: str, values: Any = ()) -> Any:
+        return self._database.rows(statement, values)
+
+    @contextmanager
+    def transaction(self) -> Iterator[Any]:
+        if self.failed:
+            with self._database.transaction() as work:
+                yield work
+            return
+        self.failed = True
+        if not self._stored:
+            raise OSError("fails before it is stored")
+        with self._database.transaction() as work:
+            yield work
+        raise OSError("fails after it is stored")
+
+    def close(self) -> None:
+        self._database.close()
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_a_batch_that_failed_beside_its_store_is_there_once(
+    spark: SparkSession, tmp_path: Path, stored: bool
+) -> None:
+    """Stored and not committed by Spark, or neither: the query that follows goes on by itself."""
+    live, alone = Platform(tmp_path / "live.db"), Platform(tmp_path / "alone.db")
+    for platform in (live, alone):
+        wind_chill(platform)
+        platform.publish("ann/roof/air", 10, celsius=-3.0)
+        platform.publish("ben/mast/wind", 13, kmh=20.0)
+    alone.settle()
+    folder = tmp_path / "engine"
+    folder.mkdir()
+    write_place(folder, str(live.place))
+    dying = Dying(live.database, stored=stored)
+    query = start_query(spark, folder, dying, lambda _: None)
+    wait_for(lambda: not query.isActive, PATIENCE)
+    assert query.exception() is not None
+    running = Running(spark, live, folder)
+    running.wait()
+    running.stop()
+    assert live.contents() == alone.contents()
+
+
+def test_a_checkpoint_that_says_otherwise_than_the_store_is_thrown_away(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Spark had committed what was never stored; the server then refused to start for good."""
+    live, alone = Platform(tmp_path / "live.db"), Platform(tmp_path / "alone.db")
+    for platform in (live, alone):
+        wind_chill(platform)
+        platform.publish("ann/roof/air", 10, celsius=-3.0)
+    live.database.rows("VACUUM INTO ?", (str(tmp_path / "before.db"),))
+    running = Running(spark, live, tmp_path / "engine")
+    running.wait()
+    wait_for(lambda: any((tmp_path / "engine/checkpoint/commits").iterdir()), PATIENCE)
+    running.stop()
+    live.database.close()
+    for left in tmp_path.glob("live.db*"):
+        left.unlink()
+    shutil.copy(tmp_path / "before.db", tmp_path / "live.db")
+    live = Platform(tmp_path / "live.db")
+    for platform in (live, alone):
+        platform.publish("ben/mast/wind", 13, kmh=20.0)
+    running = Running(spark, live, tmp_path / "engine")
+    running.wait()
+    running.stop()
+    alone.settle()
+    assert live.contents() == alone.contents()
+
+
+def test_a_batch_of_which_spark_hands_over_nothing_or_a_part_is_an_error(tmp_path: Path) -> None:
+    """As happens where the thread that serves the rows runs out of memory."""
+    platform = Platform(tmp_path / "store.db")
+    outcome = write_outcome(Outcome())
+    whole = [
+        SimpleNamespace(bundles=2, bundle=n, cells=2, cell=at, is_left=False, data=b"")
+        for n in range(2)
+        for at in range(2)
+    ]
+    for row in whole:
+        row.data = outcome[:5] if row.cell == 0 else outcome[5:]
+    assert len(_gathered(1, whole, platform.database)) == 2
+    for missing in ([], whole[:3], whole[:2], whole[2:]):
+        with pytest.raises(IncompleteBatchError):
+            _gathered(1, missing, platform.database)

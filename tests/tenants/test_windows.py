@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+from holdfast.tenants.engine.fairness import Budget
+from holdfast.tenants.engine.planning import Planner
 from holdfast.tenants.log import Publication
-from tests.tenants.rig import SHARED, Platform, derived, simple
+from tests.tenants.rig import SHARED, Platform, derived, replay, simple
 
 
 @pytest.fixture
@@ -70,7 +72,7 @@ def test_as_recalculated_whatever_the_batches_and_after_restarts(tmp_path: Path)
 
 
 def test_a_window_of_many_thousands_that_empties_at_once(platform: Platform) -> None:
-    platform.batch = 5000
+    platform.planner = Planner(platform.database, Budget(1e9, 2**30, 5000))
     platform.put("ann", "o", streams={"a": simple(n="number")})
     recent = derived({"a": "o/a"}, CHANNELS, **window(size="1h"))
     platform.put("ann", "p", streams={"recent": recent})
@@ -182,11 +184,6 @@ def test_replaying_the_log_gives_the_same_windows(tmp_path: Path) -> None:
         if at % 11 == 0:
             live.step()
     live.settle()
-    replayed = Platform(tmp_path / "replayed.db", 1000)
-    for table in ("log", "objects", "streams", "edges"):
-        rows = live.database.rows(f"SELECT * FROM {table}")
-        with replayed.database.transaction() as work:
-            work.many(f"INSERT INTO {table} VALUES ({','.join('?' * len(rows[0]))})", rows)
-    replayed.settle()
+    replayed = replay(live, tmp_path / "replayed.db")
     assert replayed.contents() == live.contents()
     assert len(live.updates("ann/q/more")) > 30

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from holdfast.tenants.errors import ConflictError, TenantError
-from holdfast.tenants.store.database import Database, Work
+from holdfast.tenants.store.database import Database, Work, rows_among
 
-__all__ = ["Entry", "Log", "OutdatedError", "Publication", "Receipt", "read_entries"]
+__all__ = ["Entry", "Log", "OutdatedError", "Publication", "Receipt", "read_at"]
 
 
 class Entry(NamedTuple):
@@ -202,13 +202,15 @@ class Log:
         return Receipt(number, int(stored[0][0]), duplicate=True)
 
 
-def read_entries(database: Database, after: int, until: int) -> list[Entry]:
-    rows = database.rows(
+def read_at(database: Database | Work, positions: Sequence[int]) -> list[Entry]:
+    """The entries at these positions, in the order of the log."""
+    rows = rows_among(
+        database,
         "SELECT position, kind, path, number, timestamp, partition_key, body FROM log "
-        "WHERE position > ? AND position <= ? ORDER BY position",
-        (after, until),
+        "WHERE position IN (@)",
+        positions,
     )
-    return [Entry(*row) for row in rows]
+    return sorted(Entry(*row) for row in rows)
 
 
 def _row(position: int, number: int, publication: Publication) -> tuple[Any, ...]:

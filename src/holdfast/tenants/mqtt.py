@@ -20,6 +20,7 @@ from holdfast.errors import HoldfastError
 from holdfast.protocol.composition.documents import read_as
 from holdfast.sources.extras import require
 from holdfast.tenants.brokers import Broker
+from holdfast.tenants.engine.storing import progress
 from holdfast.tenants.errors import ForbiddenError
 from holdfast.tenants.graph import streams_at
 from holdfast.tenants.registry import Tenant
@@ -176,9 +177,10 @@ class MqttBridge:
         rows = database.rows("SELECT position FROM progress WHERE name = 'mqtt'")
         done = int(rows[0][0]) if rows else 0
         found = database.rows(
-            "SELECT position, path, body FROM updates WHERE position > ? AND late = 0 "
-            "ORDER BY position, path, number LIMIT ?",
-            (done, AT_ONCE),
+            "SELECT position, path, body FROM updates WHERE position > ? AND position <= ? "
+            "AND late = 0 ORDER BY position, path, number LIMIT ?",
+            # Beyond it, results of earlier entries may still come.
+            (done, progress(database), AT_ONCE),
         )
         if len(found) == AT_ONCE and found[0][0] != found[-1][0]:
             # Those of one position go together: what is noted is a position.

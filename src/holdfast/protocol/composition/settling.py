@@ -133,7 +133,7 @@ class World:
         """An update that is stored, or has just been made."""
         self.latest.setdefault(update.stream, {})[update.key] = update
         newest = self.newest.get(update.stream)
-        if newest is None or (newest.position, newest.offset) <= (update.position, update.offset):
+        if newest is None or newest.offset <= update.offset:
             self.newest[update.stream] = update
 
     def window(self, stream: str, scope: str) -> Window | None:
@@ -455,7 +455,7 @@ class _Settlement:
                     self._settled.lags[path, source] = None
             return False
         self._settled.discarded += 1
-        if before.position < self._position:
+        if before.position != self._position:
             for source in sorted(due.sources):
                 old = self._world.lags.get((path, source))
                 lag = Lag(

@@ -1,4 +1,8 @@
-"""Dispatch and fetch: what a batch of log entries reaches, and what is needed to calculate it.
+"""Schedule, dispatch and fetch: the next batch of log entries, and the data to calculate it.
+
+A batch takes from all tenants in turn, by the estimated cost of each entry, so it is no prefix of
+the log. Its plan is recorded in the database before it runs; a batch that is run again is the same.
+Changes of documents in a batch are applied first; its updates then settle in the order of the log.
 
 Only streams that the batch reaches are looked up, so idle ones cost nothing; and only once, until a
 change touches them. Streams that do not hang together are calculated apart from each other, by
@@ -9,27 +13,47 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from functools import cached_property
+from typing import Any, Final
 
 import msgspec
 
+from holdfast.errors import StoreCorruptError
+from holdfast.protocol.composition.bounds import bound_of_type
 from holdfast.protocol.composition.definitions import admits, channel_types, owner_of
 from holdfast.protocol.composition.documents import Stream
 from holdfast.protocol.composition.graph import parts
-from holdfast.protocol.composition.settling import Lag, Node
+from holdfast.protocol.composition.settling import LARGEST_RESULT, Lag, Limits, Node
 from holdfast.protocol.composition.updates import Update
 from holdfast.protocol.composition.windows import SavedWindow
-from holdfast.tenants.graph import edges_from, edges_into, streams_at, touched_between
-from holdfast.tenants.log import Entry, read_entries
-from holdfast.tenants.store.database import Database, rows_among
+from holdfast.tenants.catalog import Change
+from holdfast.tenants.engine.fairness import Budget, Cost, FairQueue, Item
+from holdfast.tenants.expressions import compiled_or_broken
+from holdfast.tenants.log import Entry, read_at
+from holdfast.tenants.store.database import Database, Work, rows_among
 from holdfast.tenants.store.windows import load_windows
 
-__all__ = ["Bundle", "Planner", "batch_end"]
+__all__ = ["Bundle", "Plan", "Planner", "read_plan"]
 
-MOST_ENTRIES: Final = 20_000
-"""In one batch."""
+SHARED: Final = Budget(100_000, 32 * 2**20, 5_000)
+"""Bounds of a batch while several tenants are active: others wait for it."""
+ALONE: Final = Budget(1_000_000, 32 * 2**20, 20_000)
+"""Bounds of a batch while one tenant is active."""
+RECENT_S: Final = 10.0
+"""Seconds for which a tenant counts as active after its last entry."""
+LARGEST_ENTRY: Final = 8 * Limits().work
+"""Bytes of results that one update can set off: work is spent on them too."""
+ROW_BYTES: Final = 400
+"""Bytes of a result beside its values."""
+NODE_MICROS: Final = 30.0
+STEP_MICROS: Final = 0.03
+CHANGE_MICROS: Final = 500.0
+MEMBERS: Final = 100
+"""Partitions that an aggregate over partitions is assumed to have."""
+MOST_READ: Final = 50_000
+"""Log entries read at once into the queue."""
 MOST_CACHED: Final = 50_000
 """Streams whose followers are remembered."""
 ROOM: Final = 64
@@ -40,6 +64,7 @@ ROOM_OF_GROUP: Final = 8
 
 _UPDATE = msgspec.json.Decoder(Update)
 _LAG = msgspec.json.Decoder(Lag)
+_STREAM = msgspec.json.Decoder(Stream)
 
 
 class Bundle(msgspec.Struct, frozen=True):
@@ -56,16 +81,69 @@ class Bundle(msgspec.Struct, frozen=True):
     lags: list[tuple[str, str, Lag]] = []
 
 
-def batch_end(database: Database, start: int, most: int = MOST_ENTRIES) -> int:
-    """How far a batch that begins after `start` goes. A change of a document is one of its own:
-    what comes before and after it is settled in different graphs."""
-    end = int(database.rows("SELECT coalesce(max(position), 0) FROM log")[0][0])
-    change = database.rows(
-        "SELECT min(position) FROM log WHERE kind = 'change' AND position > ?", (start,)
-    )[0][0]
-    if change is None:
-        return min(end, start + most)
-    return int(change) if change == start + 1 else min(int(change) - 1, start + most)
+class Plan(msgspec.Struct, frozen=True):
+    """The entries of one batch, recorded before it runs."""
+
+    end: int
+    """The log as far as it was read; later changes are not part of the graph."""
+    settled: int
+    """All entries up to here are settled once this batch is."""
+    runs: list[tuple[int, int]]
+    """First and last of consecutive positions."""
+    cursors: dict[str, int]
+    """For each tenant in it, the last position."""
+
+    @property
+    def positions(self) -> list[int]:
+        return [at for first, last in self.runs for at in range(first, last + 1)]
+
+
+_PLAN = msgspec.json.Decoder(Plan)
+
+
+def read_plan(database: Database | Work, batch: int) -> Plan | None:
+    rows = database.rows("SELECT body FROM plans WHERE batch = ?", (batch,))
+    return _PLAN.decode(rows[0][0]) if rows else None
+
+
+@dataclass(frozen=True)
+class _View:
+    """The graph after some changes: all up to `end`, but for those that wait in a queue. Changes
+    of different tenants may be applied in another order than that of the log; each row of the
+    graph says which change it came with and which it goes with, so any order ends at the same."""
+
+    end: int
+    settled: int
+    waiting: frozenset[int] = frozenset()
+
+    def shows(self, since: int, until: int) -> bool:
+        return since not in self.waiting and (until > self.end or until in self.waiting)
+
+    def streams(self, database: Database, paths: Iterable[str]) -> dict[str, Stream]:
+        rows = rows_among(
+            database,
+            "SELECT path, body, since, until FROM streams "
+            "WHERE since <= ? AND until > ? AND path IN (@)",
+            paths,
+            (self.end, self.settled),
+        )
+        return {
+            path: _STREAM.decode(body)
+            for path, body, since, until in rows
+            if self.shows(since, until)
+        }
+
+    def edges(
+        self, database: Database, end: str, paths: Iterable[str]
+    ) -> list[tuple[str, str, str]]:
+        rows = rows_among(
+            database,
+            "SELECT source, target, alias, since, until FROM edges "
+            f"WHERE since <= ? AND until > ? AND {end} IN (@)",
+            paths,
+            (self.end, self.settled),
+        )
+        return sorted({tuple(row[:3]) for row in rows if self.shows(*row[3:])})
 
 
 @dataclass(frozen=True)
@@ -75,6 +153,20 @@ class _Reached:
     nodes: Mapping[str, Node]
     types: Mapping[str, dict[str, dict[str, str]]]
     sources: frozenset[str]
+
+    @cached_property
+    def cost(self) -> Cost:
+        """Upper bound of what an update sets off here, as far as it can be told from documents."""
+        steps = size = 0
+        for path, node in self.nodes.items():
+            calculation = compiled_or_broken(node.stream, self.types[path])
+            steps += calculation.work
+            if node.stream.aggregate is not None and node.window is None:
+                steps += calculation.lifting * MEMBERS
+            values = sum(bound_of_type(each.type).weight for each in node.stream.channels.values())
+            size += ROW_BYTES + min(values, LARGEST_RESULT)
+        micros = NODE_MICROS * (1 + len(self.nodes)) + STEP_MICROS * min(steps, Limits().work)
+        return Cost(micros, min(size, LARGEST_ENTRY))
 
     def behind(self, path: str, following: Mapping[str, Iterable[str]]) -> _Reached:
         """The part of it that a stream leads to."""
@@ -90,27 +182,88 @@ class _Reached:
 
 
 class Planner:
-    """Remembers what streams reach until a change touches something on the way."""
+    """Schedules and plans batches; remembers what streams reach until a change touches something
+    on the way."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(
+        self,
+        database: Database,
+        budget: Budget | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._database = database
+        self._budget = budget
+        self._clock = clock
         self._known: dict[str, _Reached] = {}
         self._through: defaultdict[str, set[str]] = defaultdict(set)
         """For each stream those whose way leads through it."""
-        self._position = -1
+        self._applied = -1
+        """The batch after which `_known` holds."""
+        self._queue: FairQueue | None = None
+        self._recorded = -1
+        """The batch that the queue goes on after."""
+        self._read = 0
+        self._waited = False
+        """The last batch left updates for after a change."""
+        self._seen: dict[str, float] = {}
         self.seconds = {"dispatch": 0.0, "fetch": 0.0}
         """Of the last plan."""
 
-    def plan(self, start: int, end: int) -> list[Bundle]:
-        """For the updates in (start, end], which have no change among them."""
+    def record(self, batch: int) -> bool:
+        """Make the plan of the batch after all stored ones durable. False: nothing waits."""
+        if read_plan(self._database, batch) is not None:
+            return True
+        if self._recorded != batch - 1:
+            self._queue = None
+        queue = self._fill(batch)
+        if not len(queue):
+            return False
+        budget = self._bounds(queue)
+        # Whatever fails from here on, both are made anew from the database.
+        self._queue = None
+        self._forget(batch - 1)
+        changes = queue.take_changes(self._cost, budget)
+        self._forget_touched(-1, [item.position for item in changes])
+        view = self._view({item.tenant: item.position for item in changes})
+        heads, change = queue.heads(budget.entries)
+        self._look_up({item.path for item in heads} - self._known.keys(), view)
+        # One change is waited for, so that updates of others keep their place beside it; not one
+        # after the other, or a tenant that changes its documents for ever would hold up all.
+        before = None if self._waited else change
+        updates = queue.take_updates(self._cost, budget, before)
+        self._waited = before is not None
+        items = sorted([*changes, *updates])
+        first = queue.first
+        plan = Plan(
+            self._read,
+            self._read if first is None else first - 1,
+            _runs(item.position for item in items),
+            {item.tenant: item.position for item in items},
+        )
+        with self._database.transaction() as work:
+            work.run(
+                "INSERT INTO plans (batch, body) VALUES (?, ?)",
+                (batch, msgspec.json.encode(plan).decode()),
+            )
+        self._queue, self._recorded, self._applied = queue, batch, batch
+        return True
+
+    def plan(self, batch: int) -> list[Bundle]:
+        """The updates of a recorded batch, with all that they need."""
         began = time.perf_counter()
-        entries = [e for e in read_entries(self._database, start, end) if e.kind == "update"]
+        plan = read_plan(self._database, batch)
+        if plan is None:
+            raise StoreCorruptError(f"plans: batch {batch} is not recorded; start the server again")
         self.seconds = dict.fromkeys(self.seconds, 0.0)
+        found = read_at(self._database, plan.positions)
+        entries = [entry for entry in found if entry.kind == "update"]
+        changes = [entry for entry in found if entry.kind == "change"]
+        self._forget(batch)
         if not entries:
             return []
-        self._forget_touched(end)
         paths = list(dict.fromkeys(entry.path for entry in entries))
-        self._look_up([path for path in paths if path not in self._known], end)
+        missing = [path for path in paths if path not in self._known]
+        self._look_up(missing, self._view(plan.cursors, plan.end))
         reached = {path: self._known[path] for path in paths}
         groups = parts([path, *reached[path].nodes] for path in paths)
         home = {path: number for number, group in enumerate(groups) for path in group}
@@ -118,7 +271,8 @@ class Planner:
         for entry in entries:
             gathered[home[entry.path]].append(_update(entry))
         dispatched = time.perf_counter()
-        fetched = _Fetched(self._database, paths, reached.values())
+        changed = [msgspec.json.decode(entry.body, type=Change) for entry in changes]
+        fetched = _Fetched(self._database, paths, reached.values(), changed)
         bundles = [
             fetched.bundle(updates, [reached[path] for path in group if path in reached])
             for updates, group in zip(gathered, groups, strict=True)
@@ -129,26 +283,91 @@ class Planner:
         }
         return bundles
 
-    def _forget_touched(self, position: int) -> None:
-        if len(self._known) > MOST_CACHED or position < self._position:
+    def _bounds(self, queue: FairQueue) -> Budget:
+        if self._budget is not None:
+            return self._budget
+        since = self._clock() - RECENT_S
+        self._seen = {tenant: at for tenant, at in self._seen.items() if at >= since}
+        active = self._seen.keys() | queue.tenants
+        return ALONE if len(active) <= 1 else SHARED
+
+    def _cost(self, item: Item) -> Cost:
+        if item.is_change:
+            return Cost(CHANGE_MICROS, item.size)
+        reached = self._known.get(item.path)
+        cost = Cost(NODE_MICROS, 0) if reached is None else reached.cost
+        return Cost(cost.micros, cost.size + item.size + ROW_BYTES)
+
+    def _fill(self, batch: int) -> FairQueue:
+        """The queue with all that is in the log; after a start, without what is settled."""
+        database = self._database
+        cursors: dict[str, int] = {}
+        queue = self._queue
+        if queue is None:
+            queue = FairQueue()
+            self._read, cursors = _settled(database), _cursors(database)
+            self._recorded = batch - 1
+        now = self._clock()
+        while True:
+            rows = database.rows(
+                "SELECT position, path, kind, length(body) FROM log WHERE position > ? "
+                "ORDER BY position LIMIT ?",
+                (self._read, MOST_READ),
+            )
+            for position, path, kind, size in rows:
+                tenant = owner_of(path)
+                if position > cursors.get(tenant, 0):
+                    self._seen[tenant] = now
+                    queue.add(Item(position, tenant, path, kind == "change", size))
+            if not rows:
+                break
+            self._read = int(rows[-1][0])
+        self._queue = queue
+        return queue
+
+    def _view(self, cursors: Mapping[str, int], end: int | None = None) -> _View:
+        """The graph after all stored batches and one that goes up to these cursors."""
+        database = self._database
+        end = self._read if end is None else end
+        settled = _settled(database)
+        done = {**_cursors(database), **cursors}
+        waiting = [
+            int(position)
+            for position, path in database.rows(
+                "SELECT position, path FROM log "
+                "WHERE kind = 'change' AND position > ? AND position <= ?",
+                (settled, end),
+            )
+            if position > done.get(owner_of(path), 0)
+        ]
+        return _View(end, settled, frozenset(waiting))
+
+    def _forget(self, batch: int) -> None:
+        """Everything, unless it is known as it is after this batch."""
+        if len(self._known) > MOST_CACHED or self._applied != batch:
             self._known.clear()
             self._through.clear()
-        touched = touched_between(self._database, self._position, position) if self._known else ()
-        for path in touched:
+            self._applied = batch
+
+    def _forget_touched(self, batch: int, changes: Sequence[int]) -> None:
+        for path in _touched(self._database, changes) if self._known else ():
             for start in self._through.pop(path, ()):
                 self._known.pop(start, None)
-        self._position = position
+        self._applied = batch
 
-    def _look_up(self, paths: Sequence[str], position: int) -> None:
+    def _look_up(self, wanted: Iterable[str], view: _View) -> None:
         """Dispatch: who takes the streams, and who takes those."""
+        paths = sorted(wanted)
+        if not paths:
+            return
         database = self._database
-        streams = streams_at(database, paths, position)
+        streams = view.streams(database, paths)
         following: dict[str, set[str]] = {}
         front = sorted(streams)
         while front:
-            edges = edges_from(database, front, position)
+            edges = view.edges(database, "source", front)
             new = sorted({target for _, target, _ in edges} - set(streams))
-            streams |= streams_at(database, new, position)
+            streams |= view.streams(database, new)
             for source in front:
                 following[source] = set()
             for source, target, _ in edges:
@@ -156,9 +375,9 @@ class Planner:
                     following[source].add(target)
             front = sorted({t for source in front for t in following[source]} - set(following))
         targets = {target for some in following.values() for target in some}
-        edges = edges_into(database, targets, position)
+        edges = view.edges(database, "target", targets)
         missing = {source for source, _, _ in edges} - set(streams)
-        streams |= streams_at(database, missing, position)
+        streams |= view.streams(database, missing)
         whole = _reached(targets, edges, streams)
         for path in paths:
             self._remember(path, whole.behind(path, following))
@@ -173,14 +392,21 @@ class _Fetched:
     """What was stored of all streams that a batch may ask for, read at once."""
 
     def __init__(
-        self, database: Database, paths: Iterable[str], reached: Iterable[_Reached]
+        self,
+        database: Database,
+        paths: Iterable[str],
+        reached: Iterable[_Reached],
+        changes: Sequence[Change] = (),
     ) -> None:
         self._database = database
+        # Stored before changes of the same batch, which take it away.
+        gone = {path for change in changes for path in (*change.removed, *change.cleared)}
+        self._anew = {path for change in changes for path in (*change.removed, *change.restarted)}
         nodes = {path for each in reached for path in each.nodes}
         wanted = {*paths, *nodes, *(source for each in reached for source in each.sources)}
         self._latest: defaultdict[str, list[Update]] = defaultdict(list)
         for path, body in rows_among(
-            database, "SELECT path, body FROM latest WHERE path IN (@)", wanted
+            database, "SELECT path, body FROM latest WHERE path IN (@)", wanted - gone
         ):
             self._latest[path].append(_UPDATE.decode(body))
         self._numbers: dict[str, int] = dict(
@@ -188,7 +414,7 @@ class _Fetched:
         )
         self._lags: defaultdict[str, list[tuple[str, str, Lag]]] = defaultdict(list)
         for path, source, body in rows_among(
-            database, "SELECT path, source, body FROM lags WHERE path IN (@)", nodes
+            database, "SELECT path, source, body FROM lags WHERE path IN (@)", nodes - gone
         ):
             self._lags[path].append((path, source, _LAG.decode(body)))
 
@@ -211,7 +437,9 @@ class _Fetched:
         """Those of the partitions that there are updates of; where a stream on the way groups them
         anew, of all."""
         nodes = list(nodes)
-        windowed = [node.path for node in nodes if node.window is not None]
+        windowed = [
+            node.path for node in nodes if node.window is not None and node.path not in self._anew
+        ]
         if not windowed:
             return []
         grouped = any(node.stream.group is not None for node in nodes)
@@ -267,3 +495,33 @@ def _update(entry: Entry) -> Update:
         {},
         (owner_of(entry.path),),
     )
+
+
+def _runs(positions: Iterable[int]) -> list[tuple[int, int]]:
+    runs: list[tuple[int, int]] = []
+    for at in positions:
+        if runs and runs[-1][1] == at - 1:
+            runs[-1] = (runs[-1][0], at)
+        else:
+            runs.append((at, at))
+    return runs
+
+
+def _settled(database: Database) -> int:
+    return int(database.rows("SELECT position FROM progress WHERE name = 'engine'")[0][0])
+
+
+def _cursors(database: Database) -> dict[str, int]:
+    rows: list[Any] = database.rows("SELECT tenant, position FROM cursors")
+    return {tenant: int(position) for tenant, position in rows}
+
+
+def _touched(database: Database, changes: Sequence[int]) -> set[str]:
+    """Streams that these changes were about, and both ends of such edges."""
+    found: set[str] = set()
+    for column in ("since", "until"):
+        for columns, table in (("path", "streams"), ("source, target", "edges")):
+            statement = f"SELECT {columns} FROM {table} WHERE {column} IN (@)"
+            for ends in rows_among(database, statement, changes):
+                found.update(ends)
+    return found

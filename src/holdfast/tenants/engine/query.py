@@ -9,7 +9,9 @@ Tasks get all they need with them: they neither see the store nor each other.
 
 from __future__ import annotations
 
+import shutil
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -23,9 +25,9 @@ from pyspark.sql.streaming import StreamingQuery
 from holdfast.parties.whole_files import write_whole
 from holdfast.protocol.composition.windows import NotBroughtError
 from holdfast.tenants.engine.operating import Outcome, operate, read_outcome, write_outcome
-from holdfast.tenants.engine.planning import Bundle, Planner, batch_end
+from holdfast.tenants.engine.planning import Bundle, Planner
 from holdfast.tenants.engine.stages import StoredBatch
-from holdfast.tenants.engine.storing import complete, progress, store
+from holdfast.tenants.engine.storing import IncompleteBatchError, complete, last_batch, store
 from holdfast.tenants.store.database import Database, open_database
 
 __all__ = ["start_query", "write_place"]
@@ -36,17 +38,23 @@ PLACE: Final = "place"
 PATIENCE: Final = 0.2
 """Seconds that Spark waits for a new entry before it is told that there is none."""
 BREATH: Final = 0.005
+CELL: Final = 1 << 20
+"""Bytes of one cell: what came of a bundle is handed over in as many as it takes."""
 SCHEMA: Final = (
-    "start bigint, end bigint, outcome binary, bundle binary, "
-    "dispatch double, fetch double, operate double"
+    "batch bigint, bundles bigint, bundle bigint, cells bigint, cell bigint, is_left boolean, "
+    "data binary, dispatch double, fetch double, operate double"
 )
 _ARROW: Final = pa.schema(
     [
-        ("start", pa.int64()),
-        ("end", pa.int64()),
-        ("outcome", pa.binary()),
-        # What a task could not do with what it had.
-        ("bundle", pa.binary()),
+        ("batch", pa.int64()),
+        # How many there are in the batch, and which one this is.
+        ("bundles", pa.int64()),
+        ("bundle", pa.int64()),
+        ("cells", pa.int64()),
+        ("cell", pa.int64()),
+        # The bundle itself, which a task could not do with what it had; else what came of it.
+        ("is_left", pa.bool_()),
+        ("data", pa.binary()),
         # Seconds: of the whole batch, and of this bundle.
         ("dispatch", pa.float64()),
         ("fetch", pa.float64()),
@@ -55,7 +63,7 @@ _ARROW: Final = pa.schema(
 )
 
 _ENCODER = msgspec.msgpack.Encoder()
-_DECODER = msgspec.msgpack.Decoder(list[Bundle])
+_DECODER = msgspec.msgpack.Decoder(list[tuple[int, Bundle]])
 _BUNDLE = msgspec.msgpack.Decoder(Bundle)
 
 
@@ -90,36 +98,45 @@ class LogReader(DataSourceStreamReader):
         return {"_folder": self._folder, "_tasks": 0, "_database": None, "_planner": None}
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802
-        return {"position": progress(self._store)}
+        return {"batch": last_batch(self._store)}
 
     def latestOffset(self, start: dict[str, int], limit: Any) -> dict[str, int]:  # noqa: N802
         deadline = time.monotonic() + PATIENCE
-        while True:
-            end = batch_end(self._store, start["position"])
-            if end > start["position"] or time.monotonic() > deadline:
-                return {"position": max(end, start["position"])}
+        following = start["batch"] + 1
+        while not self._plans.record(following):
+            if time.monotonic() > deadline:
+                return start
             time.sleep(BREATH)
+        return {"batch": following}
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
-        if self._planner is None:
-            self._planner = Planner(self._store)
-        first, last = start["position"], end["position"]
-        bundles = self._planner.plan(first, last)
-        seconds = self._planner.seconds
+        batch = end["batch"]
+        bundles = self._plans.plan(batch)
+        seconds = self._plans.seconds
         return [
-            InputPartition((first, last, seconds, _ENCODER.encode(some)))
-            for some in _divided(bundles, self._tasks)
+            InputPartition((batch, len(bundles), seconds, _ENCODER.encode(some)))
+            for some in _divided(list(enumerate(bundles)), self._tasks)
         ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        start, end, seconds, packed = partition.value
-        # Also a batch that nothing comes of has to be noted.
-        made = [_operated(bundle) for bundle in _DECODER.decode(packed)] or [(None, None, 0.0)]
-        outcomes, bundles, operated = map(list, zip(*made, strict=True))
-        same = [start, end, seconds["dispatch"], seconds["fetch"]]
-        first, last, dispatched, fetched = ([each] * len(made) for each in same)
-        columns = [first, last, outcomes, bundles, dispatched, fetched, operated]
-        yield from pa.table(columns, schema=_ARROW).to_batches()
+        batch, bundles, seconds, packed = partition.value
+        given = _DECODER.decode(packed)
+        spent = (seconds["dispatch"], seconds["fetch"])
+        if not given:
+            # Also a batch that nothing comes of has to be noted.
+            yield _cell(batch, bundles, -1, 1, 0, False, b"", *spent, 0.0)
+        for number, bundle in given:
+            is_left, data, took = _operated(bundle)
+            cells = [data[at : at + CELL] for at in range(0, len(data), CELL)]
+            for at, cell in enumerate(cells):
+                said = took if at == 0 else 0.0
+                yield _cell(batch, bundles, number, len(cells), at, is_left, cell, *spent, said)
+
+    @property
+    def _plans(self) -> Planner:
+        if self._planner is None:
+            self._planner = Planner(self._store)
+        return self._planner
 
     @property
     def _store(self) -> Database:
@@ -128,26 +145,59 @@ class LogReader(DataSourceStreamReader):
         return self._database
 
 
-def _operated(bundle: Bundle) -> tuple[bytes | None, bytes | None, float]:
-    """What came of it, or the bundle, if more is needed for it than was brought along; and the
+def _cell(*values: Any) -> pa.RecordBatch:
+    columns = [pa.array([value], field.type) for value, field in zip(values, _ARROW, strict=True)]
+    return pa.record_batch(columns, schema=_ARROW)
+
+
+def _operated(bundle: Bundle) -> tuple[bool, bytes, float]:
+    """The outcome, or the bundle, if more is needed for it than was brought along; and the
     seconds that took."""
     began = time.perf_counter()
     try:
-        made, left = write_outcome(operate(bundle)), None
+        is_left, data = False, write_outcome(operate(bundle))
     except NotBroughtError:
-        made, left = None, _ENCODER.encode(bundle)
-    return made, left, time.perf_counter() - began
+        is_left, data = True, _ENCODER.encode(bundle)
+    return is_left, data, time.perf_counter() - began
 
 
-def _divided(bundles: list[Bundle], tasks: int) -> list[list[Bundle]]:
+def _divided(bundles: list[tuple[int, Bundle]], tasks: int) -> list[list[tuple[int, Bundle]]]:
     """Among so many tasks, each with about as much to do; at least one."""
-    shares: list[list[Bundle]] = [[] for _ in range(max(1, min(tasks, len(bundles))))]
+    shares: list[list[tuple[int, Bundle]]] = [[] for _ in range(max(1, min(tasks, len(bundles))))]
     weights = [0] * len(shares)
-    for bundle in sorted(bundles, key=lambda each: -len(each.entries) * (1 + len(each.nodes))):
+
+    def weight(bundle: Bundle) -> int:
+        return len(bundle.entries) * (1 + len(bundle.nodes))
+
+    for each in sorted(bundles, key=lambda each: -weight(each[1])):
         least = weights.index(min(weights))
-        shares[least].append(bundle)
-        weights[least] += len(bundle.entries) * (1 + len(bundle.nodes))
+        shares[least].append(each)
+        weights[least] += weight(each[1])
     return shares
+
+
+def _gathered(number: int, rows: Sequence[Any], database: Database) -> list[Outcome]:
+    """The outcomes of a batch, put together from their cells; raises if any is missing. Spark
+    hands over nothing where the thread that serves the rows has run out of memory."""
+    cells: defaultdict[int, dict[int, Any]] = defaultdict(dict)
+    for row in rows:
+        cells[row.bundle][row.cell] = row
+    wanted = set(range(rows[0].bundles)) or {-1} if rows else None
+    if set(cells) != wanted or any(
+        set(some) != set(range(some[min(some)].cells)) for some in cells.values()
+    ):
+        raise IncompleteBatchError(
+            f"batch {number}: Spark handed over {len(rows)} cells, not all of them; it is run again"
+        )
+    outcomes = []
+    for bundle in sorted(cells.keys() - {-1}):
+        some = cells[bundle]
+        data = b"".join(bytes(some[at].data) for at in range(len(some)))
+        if some[0].is_left:
+            outcomes.append(complete(database, _BUNDLE.decode(data)))
+        else:
+            outcomes.append(read_outcome(data))
+    return outcomes
 
 
 def _counts(outcomes: Sequence[Outcome]) -> dict[str, int]:
@@ -165,21 +215,25 @@ def start_query(
     folder: Path,
     database: Database,
     stored: Callable[[StoredBatch], None],
-    tasks: int = 2,
+    tasks: int | None = None,
 ) -> StreamingQuery:
-    """`folder` is where `write_place` wrote; `stored` is told of each batch."""
+    """`folder` is where `write_place` wrote; `stored` is told of each batch. Without `tasks` there
+    are as many as the master has cores.
+
+    The database says how far all is; the checkpoint of an earlier query is thrown away, so the two
+    cannot disagree. A batch that was recorded and not stored is the first to run."""
     spark.dataSource.register(LogSource)
+    checkpoint = folder / "checkpoint"
+    shutil.rmtree(checkpoint, ignore_errors=True)
 
     def sink(batch: DataFrame, _: int) -> None:
         rows = batch.collect()
-        if not rows:
-            return
         began = time.perf_counter()
-        outcomes = [read_outcome(row.outcome) for row in rows if row.outcome is not None]
-        outcomes += [
-            complete(database, _BUNDLE.decode(row.bundle)) for row in rows if row.bundle is not None
-        ]
-        store(database, rows[0].start, rows[0].end, outcomes)
+        number = rows[0].batch if rows else last_batch(database) + 1
+        outcomes = _gathered(number, rows, database)
+        plan = store(database, number, outcomes)
+        if plan is None:
+            return
         seconds = {
             "dispatch": rows[0].dispatch,
             "fetch": rows[0].fetch,
@@ -187,11 +241,10 @@ def start_query(
             "store": time.perf_counter() - began,
         }
         work = {path: steps for outcome in outcomes for path, steps in outcome.work.items()}
-        stored(StoredBatch(rows[0].end, seconds, _counts(outcomes), work))
+        stored(StoredBatch(plan.settled, seconds, _counts(outcomes), work))
 
-    source = spark.readStream.format(NAME).options(folder=str(folder), tasks=str(tasks)).load()
+    width = spark.sparkContext.defaultParallelism if tasks is None else tasks
+    source = spark.readStream.format(NAME).options(folder=str(folder), tasks=str(width)).load()
     return (
-        source.writeStream.foreachBatch(sink)
-        .option("checkpointLocation", str(folder / "checkpoint"))
-        .start()
+        source.writeStream.foreachBatch(sink).option("checkpointLocation", str(checkpoint)).start()
     )

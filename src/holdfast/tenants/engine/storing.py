@@ -6,57 +6,112 @@ A batch that is run again finds that it has been, and changes nothing.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 import msgspec
 
-from holdfast.errors import StoreCorruptError
+from holdfast.errors import HoldfastError, StoreCorruptError
 from holdfast.protocol.composition.definitions import owner_of
 from holdfast.protocol.composition.updates import Update
 from holdfast.tenants.catalog import Change
 from holdfast.tenants.engine.operating import Outcome, Row, operate
-from holdfast.tenants.engine.planning import Bundle
-from holdfast.tenants.log import read_entries
+from holdfast.tenants.engine.planning import Bundle, Plan, Planner, read_plan
+from holdfast.tenants.log import Entry, read_at
 from holdfast.tenants.store.database import Database, Work
 from holdfast.tenants.store.windows import drop_windows, fetch_from, save_windows
 
-__all__ = ["complete", "insert_calls", "progress", "store"]
+__all__ = [
+    "IncompleteBatchError",
+    "complete",
+    "insert_calls",
+    "last_batch",
+    "progress",
+    "run_batch",
+    "store",
+]
 
 MOST_WAITING: Final = 10_000
 """Calls of one tenant that are yet to be made."""
 _TOO_MANY: Final = f"not done: {MOST_WAITING} of your calls are waiting already"
 
+_COLUMNS: Final = (
+    *("path", "number", "position", "timestamp", "partition_key", "late", "body", "words"),
+    *("latitude", "longitude"),
+)
+
 _ENCODE = msgspec.json.Encoder(order="deterministic").encode
 
 
+class IncompleteBatchError(HoldfastError):
+    """Spark handed over less than the whole batch."""
+
+
 def progress(database: Database | Work) -> int:
-    """Up to where the log has been settled."""
+    """Up to where all of the log has been settled; of some tenants, more has."""
     return int(database.rows("SELECT position FROM progress WHERE name = 'engine'")[0][0])
 
 
-def store(database: Database, start: int, end: int, outcomes: Sequence[Outcome]) -> bool:
-    """False: this was stored before."""
+def last_batch(database: Database | Work) -> int:
+    """The number of the last batch that was stored."""
+    return int(database.rows("SELECT position FROM progress WHERE name = 'batch'")[0][0])
+
+
+def store(database: Database, batch: int, outcomes: Sequence[Outcome]) -> Plan | None:
+    """All of a recorded batch, or nothing. None: this was stored before."""
     with database.transaction() as work:
-        done = progress(work)
-        if done >= end:
-            return False
-        if done != start:
+        done = last_batch(work)
+        if done >= batch:
+            return None
+        plan = read_plan(work, batch)
+        if done != batch - 1 or plan is None:
             raise StoreCorruptError(
-                f"log: a batch from {start} came after {done}; start the server again, alone"
+                f"progress: batch {batch} came after {done}; another server uses this store"
             )
-        for entry in read_entries(database, start, end) if end == start + 1 else ():
+        entries = read_at(work, plan.positions)
+        _check_whole(batch, entries, outcomes)
+        for entry in entries:
             if entry.kind == "change":
                 _apply(work, msgspec.json.decode(entry.body, type=Change))
         for outcome in outcomes:
             _insert(work, outcome)
-        work.run("UPDATE progress SET position = ? WHERE name = 'engine'", (end,))
-    return True
+        work.many(
+            "INSERT INTO cursors (tenant, position) VALUES (?, ?) "
+            "ON CONFLICT (tenant) DO UPDATE SET position = excluded.position",
+            plan.cursors.items(),
+        )
+        for name, position in (("engine", plan.settled), ("batch", batch)):
+            work.run("UPDATE progress SET position = ? WHERE name = ?", (position, name))
+        work.run("DELETE FROM plans WHERE batch < ?", (batch,))
+    return plan
+
+
+def _check_whole(batch: int, entries: Sequence[Entry], outcomes: Sequence[Outcome]) -> None:
+    """A batch with an update missing, or one too many, must not be stored."""
+    planned = Counter(entry.position for entry in entries if entry.kind == "update")
+    made = Counter(row.update.position for each in outcomes for row in each.rows if not row.derived)
+    if planned != made:
+        raise IncompleteBatchError(
+            f"batch {batch}: has {made.total()} of {planned.total()} updates; it is run again"
+        )
 
 
 def complete(database: Database, bundle: Bundle) -> Outcome:
     """Operate with the store at hand: for a bundle that a task had too little for."""
     return operate(bundle, fetch=lambda window: fetch_from(database, window))
+
+
+def run_batch(
+    database: Database, planner: Planner, run: Callable[[Bundle], Outcome] | None = None
+) -> Plan | None:
+    """One batch in this process, without Spark. None: nothing waits."""
+    batch = last_batch(database) + 1
+    if not planner.record(batch):
+        return None
+    bundles = planner.plan(batch)
+    outcomes = [complete(database, each) if run is None else run(each) for each in bundles]
+    return store(database, batch, outcomes)
 
 
 def _apply(work: Work, change: Change) -> None:
@@ -70,11 +125,7 @@ def _apply(work: Work, change: Change) -> None:
 
 
 def _insert(work: Work, outcome: Outcome) -> None:
-    work.many(
-        "INSERT INTO updates (path, number, position, timestamp, partition_key, late, body, words, "
-        "latitude, longitude) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        [_row(row) for row in outcome.rows],
-    )
+    work.load("updates", _COLUMNS, [_row(row) for row in outcome.rows])
     last = {(r.update.stream, r.update.key): r.update for r in outcome.rows if not r.late}
     work.many(
         "INSERT INTO latest (path, partition_key, body) VALUES (?, ?, ?) "

@@ -76,6 +76,8 @@ CREATE UNIQUE INDEX IF NOT EXISTS calls_origin ON calls (action, origin);
 CREATE INDEX IF NOT EXISTS calls_due ON calls (state, tenant, due);
 CREATE INDEX IF NOT EXISTS calls_tenant ON calls (tenant, id);
 CREATE TABLE IF NOT EXISTS progress (name TEXT PRIMARY KEY, position BIGINT NOT NULL);
+CREATE TABLE IF NOT EXISTS plans (batch BIGINT PRIMARY KEY, body TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS cursors (tenant TEXT PRIMARY KEY, position BIGINT NOT NULL);
 CREATE TABLE IF NOT EXISTS audit (
     id BIGINT PRIMARY KEY, at BIGINT NOT NULL, tenant TEXT NOT NULL, action TEXT NOT NULL,
     target TEXT NOT NULL, outcome TEXT NOT NULL);
@@ -89,6 +91,8 @@ def create_tables(database: Database) -> None:
         for statement in _TABLES.split(";"):
             if statement.strip():
                 work.run(statement)
-        work.run(
-            "INSERT INTO progress (name, position) VALUES ('engine', 0) ON CONFLICT DO NOTHING"
-        )
+        for name in ("engine", "batch"):
+            work.run(
+                "INSERT INTO progress (name, position) VALUES (?, 0) ON CONFLICT DO NOTHING",
+                (name,),
+            )

@@ -1,0 +1,138 @@
+"""Fair queueing of log entries between tenants (start-time fair queueing over estimated cost).
+
+Each tenant has a queue in log order and a tag: the cost served so far, in a virtual time that all
+share. The tenant with the smallest tag is served next, so a tenant with a single entry waits for
+one batch at most, whatever another one has queued.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush
+from itertools import islice
+from typing import NamedTuple
+
+__all__ = ["Budget", "Cost", "FairQueue", "Item"]
+
+
+class Item(NamedTuple):
+    """A log entry that waits."""
+
+    position: int
+    tenant: str
+    path: str
+    is_change: bool
+    size: int
+    """Bytes of its body."""
+
+
+class Cost(NamedTuple):
+    """Estimate of the work that an entry sets off."""
+
+    micros: float
+    size: int
+    """Bytes of all its results."""
+
+
+class Budget(NamedTuple):
+    """Bounds of one batch. An entry that is larger than all of it is taken alone."""
+
+    micros: float
+    size: int
+    entries: int
+
+
+@dataclass
+class FairQueue:
+    _queues: dict[str, deque[Item]] = field(default_factory=dict)
+    _tags: dict[str, float] = field(default_factory=dict)
+    _now: float = 0.0
+    """Virtual time: the tag of the tenant that was served last."""
+
+    def __len__(self) -> int:
+        return sum(map(len, self._queues.values()))
+
+    def add(self, item: Item) -> None:
+        queue = self._queues.get(item.tenant)
+        if queue is None:
+            queue = self._queues[item.tenant] = deque()
+            # Nobody saves up time while idle.
+            self._tags[item.tenant] = max(self._now, self._tags.get(item.tenant, 0.0))
+        queue.append(item)
+
+    @property
+    def tenants(self) -> set[str]:
+        """Tenants with waiting entries."""
+        return set(self._queues)
+
+    @property
+    def first(self) -> int | None:
+        """Position of the first entry that waits."""
+        return min((queue[0].position for queue in self._queues.values()), default=None)
+
+    def heads(self, most: int) -> tuple[list[Item], int | None]:
+        """Up to `most` updates of each tenant that are next, and the first position of a change
+        that waits behind some of them."""
+        found: list[Item] = []
+        change: int | None = None
+        for queue in self._queues.values():
+            for item in islice(queue, most):
+                if item.is_change:
+                    if item is not queue[0]:
+                        change = min(item.position, item.position if change is None else change)
+                    break
+                found.append(item)
+        return found, change
+
+    def take_changes(self, cost: Callable[[Item], Cost], budget: Budget) -> list[Item]:
+        """Changes that are next for their tenants. They are applied before any update of the
+        batch settles, so a change behind an update waits for the next batch."""
+        return self._take(cost, budget, changes=True)
+
+    def take_updates(
+        self, cost: Callable[[Item], Cost], budget: Budget, before: int | None = None
+    ) -> list[Item]:
+        """Updates that are next for their tenants, after the changes of this batch; if wanted, only
+        those before a position."""
+        return self._take(cost, budget, changes=False, before=before)
+
+    def _take(
+        self,
+        cost: Callable[[Item], Cost],
+        budget: Budget,
+        *,
+        changes: bool,
+        before: int | None = None,
+    ) -> list[Item]:
+        def is_next(item: Item) -> bool:
+            return item.is_change == changes and (before is None or item.position < before)
+
+        taken: list[Item] = []
+        micros, size = 0.0, 0
+        heap = [
+            (self._tags[tenant], tenant)
+            for tenant, queue in self._queues.items()
+            if is_next(queue[0])
+        ]
+        heapify(heap)
+        while heap and len(taken) < budget.entries:
+            tag, tenant = heap[0]
+            queue = self._queues[tenant]
+            more = cost(queue[0])
+            if taken and (micros + more.micros > budget.micros or size + more.size > budget.size):
+                break
+            heappop(heap)
+            taken.append(queue.popleft())
+            micros, size = micros + more.micros, size + more.size
+            self._now = max(self._now, tag)
+            self._tags[tenant] = tag + more.micros
+            if not queue:
+                del self._queues[tenant]
+            elif is_next(queue[0]):
+                heappush(heap, (self._tags[tenant], tenant))
+        if not self._queues:
+            self._tags.clear()
+            self._now = 0.0
+        return sorted(taken)
