@@ -345,9 +345,10 @@ class SwitchIntake:
         if not isinstance(item, Preview) or replica != self.choice.current:
             # The UNDO that counts here is the one before our own next stable segment.
             return []
-        segment = item.segment.after(self.position)
-        if segment.end <= self.shown:
+        if item.segment.end <= self.shown:
             return []
+        # Replicas cut differently: what of it stands already is not shown twice.
+        segment = item.segment.after(self.shown if self._has_previews else self.position)
         self.shown = segment.end
         self._has_previews = True
         return [Preview(segment)]

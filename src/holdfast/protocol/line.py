@@ -250,7 +250,9 @@ class Line:
         if reader.previews and len(reader.unread) < AT_ONCE:
             for preview in self._previews:
                 if preview.end > reader.shown:
-                    items.append(Preview(preview.after(reader.position)))
+                    # What of it stands already is not shown twice.
+                    seen = reader.shown if reader.tentative else reader.position
+                    items.append(Preview(preview.after(seen)))
                     reader.shown = preview.end
                     reader.tentative = True
                     reader.owed = max(preview.end, reader.owed or 0)

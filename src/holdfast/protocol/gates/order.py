@@ -241,15 +241,16 @@ class Order:
         variant = self.delays.correcting if correcting else self.delays.failing
         if variant is Variant.SUSPEND:
             return math.inf
+        # While buckets are complete as they usually are, nothing is missing: one stream is only
+        # ahead of another. A fork that went with it would never be caught up with.
+        missing = self._missed(self._complete) + self.size
         if variant is Variant.DELAY:
-            return min(time + self.delays.of(stream) for stream, time in reached.items())
+            delayed = min(time + self.delays.of(stream) for stream, time in reached.items())
+            return delayed if len(reached) == len(self.streams) else max(delayed, missing)
         if hopeful and number < self._complete:
             return self._first_due(number)
         if len(reached) == len(self.streams):
             return max(reached.values())
-        # While buckets are complete as they usually are, nothing is missing: one stream is only
-        # ahead of another. A fork that went with it would never be caught up with.
-        missing = self._missed(self._complete) + self.size
         return min(
             max(min(reached.values()) + self.delays.patience, missing), self._first_due(number)
         )
