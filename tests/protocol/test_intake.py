@@ -146,6 +146,16 @@ def test_previews_are_taken_from_the_current_replica_only() -> None:
     assert feeder.feed("y", Preview(piece(0, 10, "guess"))) == ([], [])
 
 
+def test_previews_of_replicas_that_cut_differently_are_shown_once() -> None:
+    intake, feeder = connect(x=UP, y=UP)
+    first = feeder.feed("x", Stable(piece(0, 10)), Preview(piece(10, 20)))[0]
+    assert first == [Stable(piece(0, 10)), Preview(piece(10, 20))]
+    feeder.follow(read_on(intake, 2, x=GONE, y=UP))
+    assert feeder.feed("y", Preview(piece(10, 30)))[0] == [Preview(piece(20, 30))]
+    withdrawn = feeder.feed("y", Stable(piece(10, 15)), Preview(piece(10, 40)))[0]
+    assert withdrawn == [Undo(10), Stable(piece(10, 15)), Preview(piece(15, 40))]
+
+
 def test_stable_rows_are_taken_from_either_once() -> None:
     _, feeder = connect(x=UP, y=FIXING)
     assert feeder.feed("y", Stable(piece(0, 10)))[0] == [Stable(piece(0, 10))]

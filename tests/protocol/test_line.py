@@ -265,6 +265,16 @@ def test_only_the_newest_previews_are_kept() -> None:
     assert len(join(line, number=2).split()) == NEWEST_PREVIEWS
 
 
+def test_what_stands_is_not_shown_again_in_a_longer_preview() -> None:
+    line = make()
+    join(line)
+    line.publish(piece(0, 10))
+    assert told(line.preview(guess(10, 20))) == "T10-20"
+    assert told(line.preview(guess(10, 30))) == "T20-30"
+    assert told(line.publish(piece(10, 15))) == "U10 S10-15"
+    assert told(line.preview(guess(10, 40))) == "T15-40"
+
+
 def test_a_preview_of_what_is_stable_is_not_shown() -> None:
     line = make()
     join(line)

@@ -37,6 +37,9 @@ FAMILIES = [
     ("sample", "any", "long", 30),
 ]
 
+FOUND = [(356840603, Options(faults="varied"))]
+"""Seeds of campaigns that have shown faults, which are mended."""
+
 
 @pytest.mark.parametrize(
     ("options", "first"),
@@ -49,6 +52,11 @@ FAMILIES = [
 def test_seeds(options: Options, first: int) -> None:
     for seed in range(first, first + BATCH):
         check_seed(seed, options)
+
+
+@pytest.mark.parametrize(("seed", "options"), FOUND)
+def test_seeds_that_once_failed(seed: int, options: Options) -> None:
+    check_seed(seed, options)
 
 
 @pytest.mark.parametrize("topology", [name for name in TOPOLOGIES if name != "any"])
