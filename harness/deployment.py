@@ -149,7 +149,8 @@ class Deployment:
 
     def start(self) -> None:
         for name in self.sources_names:
-            clock = partial(self._clock, name, Clock())
+            hands = partial(self._clock, name, Clock())
+            clock = Clock(wall=hands, steady=hands)
             self.sources[name] = SourceParty(self.topology, name, SCHEMA, clock=clock)
         for name in self.replicas:
             self.start_replica(name)

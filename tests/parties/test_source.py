@@ -10,6 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from holdfast.clocks import Clock
 from holdfast.errors import InvalidArgumentError, StoreUnavailableError
 from holdfast.parties import places
 from holdfast.parties.source import SourceParty
@@ -38,6 +39,11 @@ def numbers(start: int, stop: int, *, timed: bool = False) -> pa.Table:
         times = pa.array([1000 * (n ^ 1) for n in found], pa.int64())
         table = table.add_column(0, "at", times.cast(pa.timestamp("us", "UTC")))
     return table
+
+
+def clock_of(hands: list[int]) -> Clock:
+    """A clock that goes only when somebody moves its hands."""
+    return Clock(lambda: hands[0], lambda: hands[0])
 
 
 def read_numbers(topology: Topology, count: int) -> list[int]:
@@ -85,15 +91,15 @@ def test_a_source_goes_on_at_its_place(tmp_path: Path, timed: bool) -> None:
 def test_the_place_never_goes_back(tmp_path: Path) -> None:
     """Rows that were taken in but not logged are logged piece by piece after a restart."""
     topology = alone(tmp_path, PLAIN, bucket="1s")
-    clock = [5_000_000]
+    hands = [5_000_000]
     schema = arrow_schema(topology.streams["readings"])
-    party = SourceParty(topology, "readings", schema, clock=lambda: clock[0])
+    party = SourceParty(topology, "readings", schema, clock=clock_of(hands))
     for place in range(1, 4):
-        clock[0] += 1
+        hands[0] += 1
         party.take(numbers(place, place + 1), place)
     party.close()
-    clock[0] = 6_000_002
-    party = SourceParty(topology, "readings", schema, clock=lambda: clock[0])
+    hands[0] = 6_000_002
+    party = SourceParty(topology, "readings", schema, clock=clock_of(hands))
     wait_for(lambda: party.status()["boundary"] >= 6_000_000)
     assert party.place == 3
     party.take(numbers(4, 5), 4)
@@ -110,7 +116,7 @@ def test_a_clock_that_was_set_back_loses_nothing(tmp_path: Path) -> None:
     schema = arrow_schema(topology.streams["readings"])
 
     def live(number: int, now: int) -> None:
-        party = SourceParty(topology, "readings", schema, clock=lambda: now)
+        party = SourceParty(topology, "readings", schema, clock=clock_of([now]))
         wait_for(lambda: party.status()["boundary"] >= 9_000_000)
         party.take(numbers(number, number + 1), number)
         party.close()
@@ -120,6 +126,57 @@ def test_a_clock_that_was_set_back_loses_nothing(tmp_path: Path) -> None:
     live(2, 5_500_000)
     with party_of(topology):
         assert read_numbers(topology, 3) == [0, 1, 2]
+
+
+HOUR = 3_600_000_000
+
+
+@pytest.mark.parametrize("when", ["between two lives", "within a life"])
+def test_rows_are_published_in_time_though_the_clock_was_an_hour_ahead(
+    tmp_path: Path, when: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The audit's clockstep: the clock is set right, and rows that are acknowledged come out within
+    a bucket by any honest watch, each with a time of its own."""
+    topology = alone(tmp_path, PLAIN, bucket="1s")
+    schema = arrow_schema(topology.streams["readings"])
+    begin = 1_700_000_000_000_000
+    wall, watch = [begin + HOUR], [0]
+
+    def start() -> SourceParty:
+        clock = Clock(lambda: wall[0], lambda: watch[0])
+        return SourceParty(topology, "readings", schema, clock=clock)
+
+    def pass_time(micros: int) -> None:
+        wall[0] += micros
+        watch[0] += micros
+
+    party = start()
+    party.take(numbers(0, 1), 0)
+    pass_time(1_100_000)
+    wait_for(lambda: party.status()["boundary"] >= begin + HOUR + 1_000_000)
+    wall[0] -= HOUR
+    if when == "between two lives":
+        party.close()
+        party = start()
+    before = party.status()["boundary"]
+    for number in range(1, 6):
+        party.take(numbers(number, number + 1), number)
+        pass_time(10_000)
+    pass_time(1_150_000)
+    wait_for(lambda: party.status()["boundary"] > before)
+    rows = final_rows(topology, 6)
+    times = rows["stime"].cast(pa.int64()).to_pylist()
+    assert rows["n"].to_pylist() == list(range(6))
+    assert times == sorted(set(times))
+    status = party.status()
+    assert status["lag_seconds"] < -3590
+    assert 3590 < status["clock_ahead_seconds"] < 3600
+    assert "new rows are published at once" in caplog.text
+    # It comes back to the clock at a tenth of the pace at which time passes.
+    pass_time(10 * HOUR)
+    wait_for(lambda: party.status()["lag_seconds"] >= 0)
+    assert party.status()["clock_ahead_seconds"] == 0
+    party.close()
 
 
 def test_a_log_that_cannot_be_written_ends_the_party_and_loses_nothing(

@@ -39,6 +39,7 @@ FIGURES: Final = (
     "tentative_rows",
     "boundary",
     "lag_seconds",
+    "clock_ahead_seconds",
     "delay_new_seconds",
     "buckets_buffered",
     "batch_seconds",

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+from holdfast.clocks import Clock
 from holdfast.edge.errors import NodeEndedError
 from holdfast.edge.frames import Answer, Ask, Carried
 from holdfast.edge.hub import Hub
@@ -31,16 +32,6 @@ LONGEST: Final = 0.2
 """Seconds between two looks at whether to end."""
 
 logger = logging.getLogger("holdfast.edge")
-
-
-class Clock:
-    """Microseconds since 1970 that never go back, whatever is done to the machine's clock."""
-
-    def __init__(self) -> None:
-        self._ahead = time.time_ns() - time.monotonic_ns()
-
-    def __call__(self) -> int:
-        return (time.monotonic_ns() + self._ahead) // 1000
 
 
 class Machine(Protocol):

@@ -22,6 +22,9 @@ __all__ = ["count_text", "run_topology", "seconds_text", "state_text", "status_t
 EVERY = 1.0
 """Seconds between two looks."""
 
+NOTABLE = 1.0
+"""Seconds that a clock may be behind what a party has published before people are told."""
+
 COLOURS: Final = {
     "STABLE": "green",
     "UP_FAILURE": "yellow",
@@ -116,6 +119,8 @@ def state_text(keeper: Keeper) -> Text:
     ):
         if found := keeper.status.get(name):
             told.append(f"; {words} {', '.join(found)}", style="red")
+    if (ahead := keeper.status.get("clock_ahead_seconds", 0.0)) > NOTABLE:
+        told.append(f"; its clock was set back, times are {ahead:.0f} s ahead", style="red")
     if keeper.status.get("stranded"):
         told.append("; has lost its state, and nobody has it", style="red")
     return told

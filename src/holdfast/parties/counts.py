@@ -30,7 +30,7 @@ class ReplicaCounts:
     buffered: int = 0
     """Buckets that wait at the gate."""
     lag: int = 0
-    """How far the final boundary is behind the clock, in microseconds."""
+    """How far the final boundary is behind the clock, in microseconds; below 0 if it is ahead."""
     delay_new: int = 0
     """How far what was shown last is behind the clock."""
     is_stranded: bool = False
@@ -53,8 +53,8 @@ class ReplicaCounts:
         self.newest = min(line.previewed for line in lines)
         self.buffered = sum(node.gate.buffered for node in nodes)
         self.is_stranded = any(node.is_stranded for node in nodes)
-        self.lag = max(0, now - self.boundary)
-        self.delay_new = max(0, now - self.newest)
+        self.lag = now - self.boundary
+        self.delay_new = now - self.newest
         self.seats = {
             line.stream: {"start": line.dropped_before, "boundary": line.end} for line in lines
         }

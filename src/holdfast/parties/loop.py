@@ -12,6 +12,7 @@ from queue import Empty, SimpleQueue
 from threading import Event, Thread
 from typing import TypeVar
 
+from holdfast.clocks import Clock
 from holdfast.errors import HoldfastError, StoreUnavailableError
 
 __all__ = ["Clock", "Loop"]
@@ -21,16 +22,6 @@ LONGEST_SLEEP = 1.0
 Answer = TypeVar("Answer")
 
 logger = logging.getLogger(__name__)
-
-
-class Clock:
-    """Microseconds since 1970 that never go back, whatever is done to the machine's clock."""
-
-    def __init__(self) -> None:
-        self._ahead = time.time_ns() - time.monotonic_ns()
-
-    def __call__(self) -> int:
-        return (time.monotonic_ns() + self._ahead) // 1000
 
 
 class Loop:

@@ -6,7 +6,8 @@ is published. A source that is started again publishes the very same, and then t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import logging
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from holdfast.parties.neighbours import Neighbours
 from holdfast.parties.places import identities_of, retention_of, security_of
 from holdfast.parties.purpose import check_purpose, source_purpose
 from holdfast.parties.tickets import LogTicket, read_log
+from holdfast.protocol.clock import SLOWER
 from holdfast.protocol.messages import Message, Send
 from holdfast.protocol.source import Log, Persist, Source
 from holdfast.topology import Topology
@@ -30,6 +32,8 @@ from holdfast.wire.outbox import Outbox
 from holdfast.wire.server import LogServer
 
 __all__ = ["FullError", "SourceParty"]
+
+logger = logging.getLogger(__name__)
 
 
 class FullError(InvalidArgumentError):
@@ -45,7 +49,7 @@ class SourceParty:
         name: str,
         schema: pa.Schema,
         *,
-        clock: Callable[[], int] | None = None,
+        clock: Clock | None = None,
     ) -> None:
         """`schema`: the columns of rows as they are brought, without `stime`."""
         stream = topology.streams[name]
@@ -78,9 +82,15 @@ class SourceParty:
         )
         self._moment = self._source.line.end
         """No row is taken in before this, whatever was done to the clock between two lives."""
+        self._is_ahead = False
+        """Whether people have been told that the machine's clock is behind."""
         if self._times is not None and records:
             self._times.closed = records[-1].segment.end
         self._recover()
+        if self._times is None:
+            # Rows go on where those of an earlier life ended, be it in the future.
+            self.clock.not_before(self._moment)
+        self._look_at_the_clock()
         self._loop = Loop(name, self.clock, self._wake, self._next_wake)
         parties = topology.parties()
         address = parties[name].address
@@ -178,7 +188,25 @@ class SourceParty:
         return self._source.next_wake if self._times is None else float("inf")
 
     def _wake(self, now: int) -> None:
+        self._look_at_the_clock()
         self._do(self._source.wake(now))
+
+    def _look_at_the_clock(self) -> None:
+        """Tell people when the machine's clock was set back, and when that is over."""
+        ahead = self.clock.ahead()
+        if not self._is_ahead and ahead > self._size:
+            self._is_ahead = True
+            logger.warning(
+                "%s: this machine's clock is %.1f s behind the times of rows that were published "
+                "already, for it was ahead before; new rows are published at once, with times "
+                "that are ahead, until the clock has caught up in about %.0f s; see that NTP runs",
+                self.name,
+                ahead / 1e6,
+                SLOWER * ahead / 1e6,
+            )
+        elif self._is_ahead and not ahead:
+            self._is_ahead = False
+            logger.info("%s: this machine's clock has caught up", self.name)
 
     def _do(self, commands: Sequence[Persist]) -> None:
         for command in commands:
@@ -283,7 +311,8 @@ class SourceParty:
             "start": line.dropped_before,
             "boundary": line.end,
             "newest": line.end,
-            "lag_seconds": max(0, self.clock() - line.end) / 1e6,
+            "lag_seconds": self.clock.behind(line.end) / 1e6,
+            "clock_ahead_seconds": self.clock.ahead() / 1e6,
             "late_rows": 0 if self._times is None else self._times.late,
             "log_bytes": self._log.size,
             "full": line.is_full,

@@ -102,13 +102,14 @@ class Workplace:
         self._beat = int(self.stage.heartbeat) / 1e6
         self._drained = -1
         """The entry after which the journal of an earlier life is done."""
+        self._clock = Clock()
         self._is_open = False
         """The server may be asked before all of it is there."""
 
     def open(self, worker: Worker, neighbours: Iterable[str]) -> None:
         """Begin to work; `neighbours`: whom to call."""
         self._worker = worker
-        self.loop = Loop(self.name, Clock(), worker.wake, lambda: worker.next_wake)
+        self.loop = Loop(self.name, self._clock, worker.wake, lambda: worker.next_wake)
         address = self.topology.parties()[self.name].address
         assert address is not None
         self.server = LogServer(
@@ -195,6 +196,7 @@ class Workplace:
             "kind": "replica",
             "ready": self.ready.is_set(),
             **self.counts.status(),
+            "clock_ahead_seconds": self._clock.ahead() / 1e6,
         }
         if not self._is_open:
             return said

@@ -82,7 +82,7 @@ class Outlet:
             "kind": "sink",
             **{f"sink_{what}": self.counts[what] for what in ("rows", "batches", "gaps")},
             "boundary": self._boundary,
-            "lag_seconds": max(0.0, time.time() - self._boundary / 1e6),
+            "lag_seconds": time.time() - self._boundary / 1e6,
             "links": self._links,
             **self._found,
         }

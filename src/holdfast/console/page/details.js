@@ -68,7 +68,7 @@ export class Details {
     const facts = [
       ["kind", outline.kind], ["host", outline.host], ["why", party?.why],
       ["final up to", figures.boundary > 1e15 ? clock(figures.boundary / 1000) : ""],
-      ["behind", seconds(figures.lag_seconds)], ["shown", seconds(figures.delay_new_seconds)],
+      ["behind", seconds(figures.lag_seconds)], ["clock ahead", seconds(figures.clock_ahead_seconds)], ["shown", seconds(figures.delay_new_seconds)],
       ["final rows", count(figures.stable_rows)], ["tentative rows", count(figures.tentative_rows)],
       ["late rows", count(figures.late_rows)], ["buckets waiting", count(figures.buckets_buffered)],
       ["last batch", seconds(figures.batch_seconds)], ["rows of state", count(figures.state_rows)],

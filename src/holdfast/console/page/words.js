@@ -26,6 +26,7 @@ const LONGEST = 1e8;
 
 export function seconds(value) {
   if (value === undefined || value === null || value >= LONGEST) return "";
+  if (value < 0) return `-${seconds(-value)}`;
   if (value >= 7200) return `${(value / 3600).toFixed(1)} h`;
   if (value >= 120) return `${(value / 60).toFixed(1)} min`;
   return `${value.toFixed(value < 10 ? 1 : 0)} s`;

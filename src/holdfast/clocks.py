@@ -1,0 +1,36 @@
+"""The clock of a process: that of its machine, for any of its threads."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from threading import Lock
+
+from holdfast.protocol import clock
+
+__all__ = ["Clock"]
+
+
+def _wall() -> int:
+    return time.time_ns() // 1000
+
+
+def _steady() -> int:
+    return time.monotonic_ns() // 1000
+
+
+class Clock(clock.Clock):
+    """Microseconds since 1970 that follow the machine's clock and never go back."""
+
+    def __init__(
+        self,
+        wall: Callable[[], int] = _wall,
+        steady: Callable[[], int] = _steady,
+        start: int = 0,
+    ) -> None:
+        self._lock = Lock()
+        super().__init__(wall, steady, start)
+
+    def _look(self) -> tuple[int, int]:
+        with self._lock:
+            return super()._look()
