@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.parties.arrivals import EventTimes, stamped
+from holdfast.protocol.event_clock import EventClock
 
 SIZE = 10
 TIME = pa.timestamp("us", "UTC")
@@ -30,27 +31,27 @@ def test_rows_without_a_time_of_their_own_are_stamped() -> None:
 
 
 def test_a_bucket_waits_until_no_row_may_come_to_it() -> None:
-    times = EventTimes("at", SIZE, lateness=5)
+    times = EventTimes("at", EventClock(SIZE, lateness=5))
     times.take(rows([3, 12]))
     assert list(times.close()) == []
     times.take(rows([1, 15], first=2))
     [(bucket, table)] = times.close()
     assert (bucket, pairs(table)) == (0, [(1, 2), (3, 0)])
-    assert times.closed == 10
+    assert times.clock.closed == 10
 
 
 def test_late_rows_and_rows_without_a_time_are_counted() -> None:
-    times = EventTimes("at", SIZE, lateness=0)
+    times = EventTimes("at", EventClock(SIZE))
     times.take(rows([25]))
     assert list(times.close()) == []
     times.take(rows([19, None, 20, None]))
     assert times.late == 3
     assert [pairs(table) for _, table in times.close(finally_=True)] == [[(20, 2), (25, 0)]]
-    assert times.closed == 30
+    assert times.clock.closed == 30
 
 
 def test_rows_of_one_time_stay_in_their_order() -> None:
-    times = EventTimes("at", SIZE, lateness=0)
+    times = EventTimes("at", EventClock(SIZE))
     times.take(rows([5] * 100))
     [(_, table)] = times.close(finally_=True)
     assert table["n"].to_pylist() == list(range(100))
@@ -63,7 +64,7 @@ def test_rows_of_one_time_stay_in_their_order() -> None:
 def test_every_row_comes_out_once_in_order_or_is_counted(
     batches: list[list[int | None]], lateness: int
 ) -> None:
-    times = EventTimes("at", SIZE, lateness)
+    times = EventTimes("at", EventClock(SIZE, lateness))
     expected: dict[int, list[tuple[int, int]]] = {}
     late = newest = closed = count = 0
     out: list[tuple[int, list[tuple[int, int]]]] = []

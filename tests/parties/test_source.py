@@ -179,6 +179,65 @@ def test_rows_are_published_in_time_though_the_clock_was_an_hour_ahead(
     party.close()
 
 
+def at(moments: list[int]) -> pa.Table:
+    """Rows with these times, which are their numbers too."""
+    times = pa.array(moments, pa.int64())
+    return pa.table({"at": times.cast(pa.timestamp("us", "UTC")), "n": times})
+
+
+def test_a_silent_stream_with_times_goes_on_by_the_clock(tmp_path: Path) -> None:
+    topology = alone(tmp_path, TIMED, bucket="1s", time="at", lateness="1s", idle="10s")
+    schema = arrow_schema(topology.streams["readings"])
+    second, begin = 1_000_000, 1_700_000_000_000_000
+    hands = [begin]
+    party = SourceParty(topology, "readings", schema, clock=clock_of(hands))
+    party.take(at([begin]))
+    assert party.status()["boundary"] == begin - second
+    hands[0] += 9 * second
+    party.take(at([begin + 9 * second]))
+    hands[0] += 9 * second
+    assert not party.status()["idle"]
+    assert party.status()["boundary"] == begin + 8 * second
+    # Who brings the rows was away: that was no silence.
+    party.in_touch = False
+    hands[0] += 100 * second
+    party.take(at([begin + 10 * second]))
+    party.in_touch = True
+    hands[0] += 9 * second
+    assert party.status()["boundary"] == begin + 9 * second
+    hands[0] += 5 * second
+    now = hands[0]
+    wait_for(lambda: party.status()["boundary"] == now - 11 * second)
+    assert party.status()["idle"]
+    party.close()
+    # The boundary is in the log, and what is before it is late.
+    party = SourceParty(topology, "readings", schema, clock=clock_of(hands))
+    assert party.status()["boundary"] == now - 11 * second
+    assert not party.status()["idle"]
+    party.take(at([now - 12 * second, now]))
+    assert party.status()["late_rows"] == 1
+    hands[0] += 20 * second
+    found = final_rows(topology, 4)["n"].to_pylist()
+    assert found == [begin, begin + 9 * second, begin + 10 * second, now]
+    party.close()
+
+
+def test_a_step_of_the_clock_is_no_silence(tmp_path: Path) -> None:
+    topology = alone(tmp_path, TIMED, bucket="1s", time="at", idle="10s")
+    schema = arrow_schema(topology.streams["readings"])
+    wall, watch = [1_700_000_000_000_000], [0]
+    clock = Clock(lambda: wall[0], lambda: watch[0])
+    party = SourceParty(topology, "readings", schema, clock=clock)
+    begin = wall[0]
+    party.take(at([begin]))
+    wall[0] += HOUR
+    watch[0] += 9_000_000
+    party.take(at([begin + 1_000_000]))
+    assert party.status()["boundary"] == begin + 1_000_000
+    assert party.status()["late_rows"] == 0
+    party.close()
+
+
 def test_a_log_that_cannot_be_written_ends_the_party_and_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -94,6 +94,7 @@ class Taker:
 
     def __init__(self, place: Any = None) -> None:
         self.place = place
+        self.in_touch = True
         self.tables: list[pa.Table] = []
         self.full = 0
         """So many times it has no room."""

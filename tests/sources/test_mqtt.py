@@ -85,6 +85,16 @@ def test_messages_become_rows(tmp_path: Path) -> None:
         assert driver.failure is None
 
 
+def test_silence_means_something_only_while_the_broker_is_there(tmp_path: Path) -> None:
+    port = free_port()
+    party = Taker()
+    with running(of_broker(tmp_path, port), party):
+        wait_for(lambda: not party.in_touch)
+        with broker(port, tmp_path / "broker"):
+            wait_for(lambda: party.in_touch)
+        wait_for(lambda: not party.in_touch)
+
+
 def test_what_was_not_taken_in_comes_again(tmp_path: Path) -> None:
     """A message that the log had not taken when the source ended was not acknowledged."""
     port = free_port()

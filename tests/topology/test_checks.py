@@ -181,6 +181,23 @@ BROKEN: list[tuple[tuple[Any, ...], str, str]] = [
         "is missing; give it, since the others are of no use without it",
     ),
     # Streams.
+    (
+        (
+            *STREAM,
+            {
+                "source": "mqtt",
+                "broker": "127.0.0.1:1883",
+                "topics": ["a"],
+                "address": "127.0.0.1:1",
+                "schema": {"at": "timestamp"},
+                "time": "at",
+                "idle": "44s",
+            },
+        ),
+        "[streams.readings] idle",
+        "give at least 45s",
+    ),
+    ((*STREAM, "idle", "1m"), "[streams.readings] idle", "leave it out, or give time"),
     ((*STREAM, "lateness", "1s"), "[streams.readings] lateness", "leave it out, or give time"),
     (
         (*STREAM, "time", "measured_at"),

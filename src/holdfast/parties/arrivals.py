@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from holdfast.protocol.event_clock import EventClock
 from holdfast.tuples import STIME
 
 __all__ = ["EventTimes", "stamped"]
@@ -32,16 +33,11 @@ class EventTimes:
     """Orders rows by a column of theirs, bucket by bucket."""
 
     column: str
-    size: int
-    """Of a bucket."""
-    lateness: int
-    """How much older than the newest row a row may be."""
-    closed: int = 0
-    """Rows before this are late."""
+    clock: EventClock
+    """Says which rows are late."""
     late: int = 0
     """How many there were, or had no time at all."""
     _held: dict[int, list[pa.Table]] = field(default_factory=dict)
-    _newest: int = 0
 
     def take(self, table: pa.Table) -> None:
         times = table[self.column].cast(TIME_TYPE)
@@ -49,7 +45,7 @@ class EventTimes:
         self.late += len(table) - pc.sum(valid).as_py() if len(table) else 0
         table, times = table.filter(valid), times.filter(valid)
         moments = times.cast(pa.int64()).to_numpy()
-        in_time = moments >= self.closed
+        in_time = moments >= self.clock.closed
         self.late += int(len(moments) - in_time.sum())
         if not in_time.any():
             return
@@ -57,8 +53,8 @@ class EventTimes:
             0, pa.field(STIME, TIME_TYPE, nullable=False), times.filter(pa.array(in_time))
         )
         moments = moments[in_time]
-        self._newest = max(self._newest, int(moments.max()))
-        buckets = moments // self.size
+        self.clock.see(int(moments.max()))
+        buckets = moments // self.clock.size
         for bucket in np.unique(buckets).tolist():
             self._held.setdefault(bucket, []).append(kept.filter(pa.array(buckets == bucket)))
 
@@ -69,12 +65,11 @@ class EventTimes:
 
     def close(self, *, finally_: bool = False) -> Iterator[tuple[int, pa.Table]]:
         """The buckets to which no row may come any more, with their rows in order of time."""
-        boundary = (self._newest - self.lateness) // self.size * self.size
+        closed, size = self.clock.close(), self.clock.size
         if finally_ and self._held:
-            boundary = (max(self._held) + 1) * self.size
-        self.closed = max(self.closed, boundary)
+            closed = self.clock.closed = max(closed, (max(self._held) + 1) * size)
         for bucket in sorted(self._held):
-            if (bucket + 1) * self.size > self.closed:
+            if (bucket + 1) * size > closed:
                 break
             table = pa.concat_tables(self._held.pop(bucket))
             order = np.argsort(table[STIME].cast(pa.int64()).to_numpy(), kind="stable")

@@ -7,6 +7,7 @@ is published. A source that is started again publishes the very same, and then t
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from holdfast.parties.places import identities_of, retention_of, security_of
 from holdfast.parties.purpose import check_purpose, source_purpose
 from holdfast.parties.tickets import LogTicket, read_log
 from holdfast.protocol.clock import SLOWER
+from holdfast.protocol.event_clock import EventClock
 from holdfast.protocol.messages import Message, Send
 from holdfast.protocol.source import Log, Persist, Source
 from holdfast.topology import Topology
@@ -70,8 +72,11 @@ class SourceParty:
         self._times = (
             None
             if stream.time is None
-            else EventTimes(stream.time, self._size, int(stream.lateness))
+            else EventTimes(
+                stream.time, EventClock(self._size, int(stream.lateness), stream.silence)
+            )
         )
+        self._in_touch = True
         self._source = Source(
             name,
             topology.readers(name),
@@ -85,12 +90,13 @@ class SourceParty:
         self._is_ahead = False
         """Whether people have been told that the machine's clock is behind."""
         if self._times is not None and records:
-            self._times.closed = records[-1].segment.end
+            self._times.clock.closed = records[-1].segment.end
         self._recover()
         if self._times is None:
             # Rows go on where those of an earlier life ended, be it in the future.
             self.clock.not_before(self._moment)
         self._look_at_the_clock()
+        self._hear()
         self._loop = Loop(name, self.clock, self._wake, self._next_wake)
         parties = topology.parties()
         address = parties[name].address
@@ -112,6 +118,22 @@ class SourceParty:
             self._times.late = 0
 
     # Taking rows in
+
+    @property
+    def in_touch(self) -> bool:
+        """Whether rows would come if there were any: only then does silence mean that there are
+        none. Set by whatever brings them."""
+        return self._in_touch
+
+    @in_touch.setter
+    def in_touch(self, is_so: bool) -> None:
+        self._hear()
+        self._in_touch = is_so
+
+    def _hear(self) -> None:
+        """Silence begins anew."""
+        if self._times is not None:
+            self._times.clock.heard = self.clock.passed()
 
     def take(self, table: pa.Table, place: Any = None) -> None:
         """Take rows in; when it returns they are on disk. `place`: where to go on from, after
@@ -151,6 +173,8 @@ class SourceParty:
             )
 
     def _take(self, table: pa.Table, place: Any, now: int) -> None:
+        # Rows that have to wait are no silence either.
+        self._hear()
         self._check_room()
         if not len(table):
             return
@@ -179,17 +203,29 @@ class SourceParty:
         assert self._times is not None
         for bucket, table in self._times.close(finally_=finally_):
             self._do(self._source.record(None, table, bucket * self._size))
-        self._do(self._source.wake(self._times.closed))
+        self._do(self._source.wake(self._times.clock.closed))
 
     # The loop
 
     def _next_wake(self) -> float:
-        # With times of their own, rows make the clock.
-        return self._source.next_wake if self._times is None else float("inf")
+        if self._times is None:
+            return self._source.next_wake
+        # With times of their own, rows make the clock, and silence.
+        if self._source.line.is_full:
+            return math.inf
+        ahead = self.clock.ahead()
+        return self._times.clock.next_wake(self.clock() - ahead, self.clock.passed()) + ahead
 
     def _wake(self, now: int) -> None:
         self._look_at_the_clock()
-        self._do(self._source.wake(now))
+        if self._times is None:
+            self._do(self._source.wake(now))
+            return
+        if not self._in_touch:
+            self._hear()
+        # Rows have the times of those who made them, who know nothing of a clock that is slow.
+        if self._times.clock.wake(self.clock() - self.clock.ahead(), self.clock.passed()):
+            self._publish_times()
 
     def _look_at_the_clock(self) -> None:
         """Tell people when the machine's clock was set back, and when that is over."""
@@ -314,6 +350,7 @@ class SourceParty:
             "lag_seconds": self.clock.behind(line.end) / 1e6,
             "clock_ahead_seconds": self.clock.ahead() / 1e6,
             "late_rows": 0 if self._times is None else self._times.late,
+            "idle": self._times is not None and self._times.clock.is_idle(self.clock.passed()),
             "log_bytes": self._log.size,
             "full": line.is_full,
             "callers": self._server.parties,

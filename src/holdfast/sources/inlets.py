@@ -25,6 +25,7 @@ class Party(Protocol):
     """The party of a stream, as sources see it."""
 
     place: Any
+    in_touch: bool
 
     def take(self, table: pa.Table, place: Any = None) -> None: ...
 
@@ -44,6 +45,10 @@ class Inlet:
     def place(self) -> Any:
         """How far the source had come with what is logged; None at the very beginning."""
         return self._party.place
+
+    def say_in_touch(self, is_so: bool) -> None:
+        """Whether rows would come if there were any. A source that never says so always is."""
+        self._party.in_touch = is_so
 
     def take(self, table: pa.Table, place: Any = None) -> None:
         """Bring rows; waits until they are safe, and while the log is full."""

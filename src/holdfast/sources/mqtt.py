@@ -11,7 +11,7 @@ import json
 import logging
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
@@ -109,8 +109,11 @@ class MqttBringer:
         """The number of the present one: what another one brought is not acknowledged on it, for
         it may be called otherwise there."""
         self._trouble = ""
+        self._say_in_touch: Callable[[bool], None] = lambda is_so: None
 
     def bring(self, inlet: Inlet) -> None:
+        self._say_in_touch = inlet.say_in_touch
+        self._say_in_touch(False)
         client = self._client()
         thread = BrokerThread(client, self._unreachable)
         thread.start()
@@ -177,6 +180,7 @@ class MqttBringer:
         self, client: Client, _: Any, flags: Any, reason: Any, properties: Any
     ) -> None:
         self._connection += 1
+        self._say_in_touch(False)
         if reason.is_failure:
             self._unreachable(str(reason))
 
@@ -186,6 +190,7 @@ class MqttBringer:
         for topic, reason in zip(self._source.topics, reasons, strict=False):
             if reason.is_failure:
                 self._report(f"the broker refuses the topic {topic}: {reason}")
+        self._say_in_touch(not any(reason.is_failure for reason in reasons))
 
     def _received(self, client: Client, _: Any, message: Any) -> None:
         self._messages.put(

@@ -17,7 +17,7 @@ from holdfast.topology.sinks import SINKS, Callback, Console, Delta, Parquet, Si
 from holdfast.topology.sound import Sound
 from holdfast.topology.spans import Span
 from holdfast.topology.stages import Join, Stage, Window
-from holdfast.topology.streams import Mqtt, Stream
+from holdfast.topology.streams import NOTICED, Mqtt, Stream
 from holdfast.topology.voting import check_voted
 
 __all__ = ["check_rules"]
@@ -120,9 +120,16 @@ def _check_stream(place: str, stream: Stream) -> Iterator[Problem]:
     if is_sound(stream, "time", "lateness") and stream.time is None and stream.lateness > 0:
         message = "rows are stamped in order when they arrive; leave it out, or give time"
         yield Problem(place, "lateness", message)
+    is_idle = is_sound(stream, "time", "idle") and stream.idle is not None
+    if is_idle and stream.time is None:
+        message = "without rows the clock moves the stream anyway; leave it out, or give time"
+        yield Problem(place, "idle", message)
     if not is_sound(stream, "source"):
         return
     source = stream.source
+    if is_idle and isinstance(source, Mqtt) and stream.silence < NOTICED:
+        message = "a broker that is gone may be noticed only after 40 s; give at least 45s"
+        yield Problem(place, "idle", message)
     if isinstance(source, Mqtt) and source.password_env is not None and source.username is None:
         yield Problem(place, "password_env", "is of no use without username; give that too")
     if stream.time is None or not is_sound(stream, "time"):

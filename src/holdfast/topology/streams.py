@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import ClassVar, Final
 
@@ -9,6 +10,7 @@ from holdfast.topology.columns import Column
 from holdfast.topology.kinds import (
     ADDRESS,
     COLUMN,
+    DELAY,
     FLAG,
     HOST,
     NUMBER,
@@ -26,7 +28,23 @@ from holdfast.topology.kinds import (
 from holdfast.topology.settings import Setting, optional, setting, table
 from holdfast.topology.spans import Span
 
-__all__ = ["SOURCES", "Edge", "Files", "Mqtt", "Push", "Rate", "Sensors", "Source", "Stream"]
+__all__ = [
+    "NOTICED",
+    "SOURCES",
+    "Edge",
+    "Files",
+    "Mqtt",
+    "Push",
+    "Rate",
+    "Sensors",
+    "Source",
+    "Stream",
+]
+
+IDLE: Final = 60_000_000
+"""Of a source that knows whether rows would come if there were any."""
+NOTICED: Final = 45_000_000
+"""So long it may take such a source to notice that they would not."""
 
 Schema = Setting[Mapping[str, str] | Iterable[tuple[str, str]], tuple[Column, ...]]
 
@@ -182,4 +200,20 @@ class Stream:
         example='"2s"',
         default=Span(0),
     )
+    idle: Setting[Interval | float | None, Span | float | None] = optional(
+        DELAY,
+        "With `time`: after so long without rows the stream goes on as if one had come that is so "
+        "old. Older ones are late then.",
+        example='"30s"',
+        default="`1m` for `mqtt`, else `forever`",
+    )
     retain: Setting[Interval | None, Span | None] = retention()
+
+    @property
+    def silence(self) -> float:
+        """After how many microseconds without rows the clock moves the stream."""
+        if self.time is None:
+            return math.inf
+        if self.idle is not None:
+            return float(self.idle)
+        return IDLE if isinstance(self.source, Mqtt) else math.inf
