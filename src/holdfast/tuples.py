@@ -61,6 +61,11 @@ class Segment:
     end: int
     rows: tuple[Row, ...]
 
+    @property
+    def weight(self) -> int:
+        """Bytes of its rows, as far as their values tell their size."""
+        return sum(getattr(row.value, "size", 0) for row in self.rows)
+
     def after(self, boundary: int) -> Segment:
         """What of it lies at or after the boundary."""
         if boundary <= self.start:

@@ -83,6 +83,18 @@ def test_many_segments_come_in_order(publisher: Publisher) -> None:
         assert [values for *_, values in told(reader, 300)] == [[n] for n in range(300)]
 
 
+def test_segments_come_at_once_however_rare_heartbeats_are(publisher: Publisher) -> None:
+    for start in range(500):
+        publisher.publish(start, start + 1, [start])
+    with reading(publisher, heartbeat=60_000_000) as reader:
+        heard = [reader.next(30) for _ in range(500)]
+        assert None not in heard, "it waited for a heartbeat"
+        for start in range(500, 1000):
+            publisher.publish(start, start + 1, [start])
+        heard += [reader.next(30) for _ in range(500)]
+    assert [said(each)[2] for each in heard if each is not None] == [[n] for n in range(1000)]
+
+
 def test_what_is_not_acknowledged_is_kept(publisher: Publisher) -> None:
     for start in range(0, 50, 10):
         publisher.publish(start, start + 10, [start])

@@ -19,6 +19,7 @@ from holdfast.protocol.messages import (
     Message,
     Preview,
     Progress,
+    Read,
     RecDone,
     Send,
     Stable,
@@ -72,6 +73,8 @@ class Upstream:
                 sends = self.lines[name, stream].subscribe("n", message)
             case Unsubscribe(stream):
                 self.lines[name, stream].unsubscribe("n", message)
+            case Read(stream):
+                sends = self.lines[name, stream].read("n", message)
             case Heartbeat(acks, sent, read):
                 for stream, ack in acks.items():
                     self.lines[name, stream].acknowledge("n", ack)
@@ -132,7 +135,7 @@ class Rig:
             command = todo.popleft()
             match command:
                 case Send(to, message) if to == "r":
-                    self.read(message)
+                    todo.extend(self.read(message))
                 case Send(to, message):
                     self.commands.append((self.now, command))
                     if to in self.upstream.states:
@@ -158,9 +161,9 @@ class Rig:
     def finish(self) -> None:
         self.do(self.work())
 
-    def read(self, message: Message) -> None:
+    def read(self, message: Message) -> list[Command]:
         if not isinstance(message, Feed):
-            return
+            return []
         for item in message.items:
             match item:
                 case Stable(segment):
@@ -177,6 +180,10 @@ class Rig:
                 case _:
                     raise AssertionError(item)
             self.items.append((self.now, word))
+        ends = [item.segment.end for item in message.items if isinstance(item, Stable)]
+        if not ends:
+            return []
+        return self.node.receive("r", Read("o", message.subscription, max(ends)), self.now)
 
     @property
     def words(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from random import Random
 
@@ -24,10 +25,12 @@ from holdfast.protocol.messages import (
     Unsubscribe,
     Vitals,
 )
+from holdfast.protocol.source import Source
 from holdfast.protocol.states import State
 from holdfast.tuples import Kind, Row, Segment
 
 NAMES = ("x", "y")
+BUCKET = 100_000
 
 
 def piece(start: int, end: int, value: object = "right") -> Segment:
@@ -255,3 +258,58 @@ def test_links_that_are_slower_than_heartbeats_keep_nobody_from_reading(
             fly(now, client.wake(now)[1], "c")
     assert client.intake.position >= 80
     assert client.gaps == ([(40, 60)] if hole else [])
+
+
+# The rate of heartbeats does not bound the rate of reading
+
+
+class Pair:
+    """A source and a client whose words take no time."""
+
+    def __init__(self, heartbeat: int) -> None:
+        self.source = Source("s", ("c",), interval=BUCKET)
+        self.client = Client("s", ("x",), heartbeat=heartbeat)
+        self.now = 0
+        self.rows: list[Row] = []
+
+    def publish(self, value: int) -> None:
+        """A bucket with one row."""
+        self.source.record("k", value, self.now)
+        self.now += BUCKET
+        for command in self.source.wake(self.now):
+            self.deliver(self.source.persisted(command.entry))
+
+    def deliver(self, sends: Sequence[Send]) -> None:
+        flying = deque(sends)
+        while flying:
+            send = flying.popleft()
+            if send.to == "c":
+                shown, said = self.client.receive("x", send.message, self.now)
+                self.rows += [row for each in shown for row in each.rows]
+                flying += said
+            else:
+                flying += self.source.receive("c", send.message)
+
+    def beat(self) -> None:
+        while self.client.next_wake <= self.now:
+            _, sends = self.client.wake(self.now)
+            self.deliver(sends)
+
+
+@pytest.mark.parametrize("seconds", [5, 10, 60])
+def test_a_client_keeps_up_however_rare_its_heartbeats_are(seconds: int) -> None:
+    pair = Pair(heartbeat=seconds * 1_000_000)
+    for value in range(600):
+        pair.beat()
+        pair.publish(value)
+        assert pair.client.intake.position == pair.now, "read as soon as it is published"
+    assert [row.value for row in pair.rows] == list(range(600))
+
+
+def test_a_client_catches_up_with_10_000_buckets_between_two_heartbeats() -> None:
+    pair = Pair(heartbeat=5_000_000)
+    for value in range(10_000):
+        pair.publish(value)
+    pair.beat()
+    assert pair.client.intake.position == pair.now
+    assert [row.value for row in pair.rows] == list(range(10_000))

@@ -9,13 +9,14 @@ from random import Random
 import pytest
 
 from holdfast.errors import InvalidArgumentError
-from holdfast.protocol.line import AT_ONCE, NEWEST_PREVIEWS, Line, Retention
+from holdfast.protocol.line import AT_ONCE, NEWEST_PREVIEWS, WINDOW, Line, Retention
 from holdfast.protocol.messages import (
     Again,
     Feed,
     Gap,
     Item,
     Preview,
+    Read,
     RecDone,
     Send,
     Stable,
@@ -23,7 +24,6 @@ from holdfast.protocol.messages import (
     Undo,
     Unsubscribe,
 )
-from holdfast.protocol.spool import Spool
 from holdfast.protocol.states import State
 from holdfast.tuples import Row, Segment
 
@@ -328,6 +328,42 @@ def test_a_reader_is_not_sent_more_than_it_can_read() -> None:
     assert last == "S980-990 S990-1000 T1000-1010", "previews when it has caught up"
 
 
+class Heavy:
+    """A value that tells its size, as chunks do."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+
+def test_a_reader_is_not_sent_more_bytes_than_it_can_read() -> None:
+    line = make()
+    for start in range(0, 100, 10):
+        line.publish(Segment(start, start + 10, (Row(start, "k", Heavy(WINDOW // 4)),)))
+    assert join(line) == "S0-10 S10-20 S20-30 S30-40 R"
+    assert told(line.confirm("r", 20)) == "S40-50 S50-60"
+    assert told(line.confirm("r", 60)) == "S60-70 S70-80 S80-90 S90-100"
+
+
+def test_a_segment_larger_than_the_window_goes_out_alone() -> None:
+    line = make()
+    for start in range(0, 30, 10):
+        line.publish(Segment(start, start + 10, (Row(start, "k", Heavy(3 * WINDOW)),)))
+    assert join(line) == "S0-10 R"
+    assert told(line.confirm("r", 10)) == "S10-20"
+    assert told(line.confirm("r", 20)) == "S20-30"
+
+
+def test_a_reading_of_an_earlier_subscription_does_not_count() -> None:
+    line = make()
+    for start in range(0, 1000, 10):
+        line.publish(piece(start, start + 10))
+    join(line, number=1)
+    join(line, number=2)
+    assert line.read("r", Read("s", 1, 320)) == []
+    assert line.read("other", Read("s", 2, 320)) == []
+    assert told(line.read("r", Read("s", 2, 10))) == "S320-330"
+
+
 def test_messages_of_a_subscription_are_numbered_from_0() -> None:
     line = make()
     numbers = []
@@ -434,35 +470,6 @@ def test_a_line_without_a_bound_is_never_full() -> None:
 def test_a_span_of_nothing_is_refused(span: int) -> None:
     with pytest.raises(InvalidArgumentError, match="retain"):
         Retention(span)
-
-
-class Shelf:
-    def __init__(self) -> None:
-        self.there: dict[int, tuple[Row, ...]] = {}
-
-    def write(self, number: int, rows: tuple[Row, ...]) -> None:
-        self.there[number] = rows
-
-    def read(self, number: int) -> tuple[Row, ...]:
-        return self.there[number]
-
-    def delete(self, number: int) -> None:
-        del self.there[number]
-
-
-def test_what_is_spilled_is_sent_as_it_was_and_deleted_when_acknowledged() -> None:
-    shelf = Shelf()
-    line = make(spool=Spool(shelf, in_memory=2))
-    for start in range(0, 60, 10):
-        line.publish(piece(start, start + 10))
-    assert len(shelf.there) == 4
-    [send] = line.subscribe("r", Subscribe("s", 1, 0, 0))
-    assert isinstance(send.message, Feed)
-    assert send.message.items[:-1] == tuple(Stable(piece(s, s + 10)) for s in range(0, 60, 10))
-    line.acknowledge("r", 30)
-    assert len(shelf.there) == 1
-    line.acknowledge("r", 60)
-    assert shelf.there == {}
 
 
 def test_a_line_restored_from_a_peer_goes_on_where_that_one_was() -> None:

@@ -31,7 +31,7 @@ from holdfast.protocol.messages import (
 from holdfast.protocol.states import State
 from holdfast.protocol.streams import AllOf
 from holdfast.tuples import Row, Segment
-from tests.protocol.node_rig import DELAY, LAG, SIZE, F, Rig, S, U, Z
+from tests.protocol.node_rig import BEAT, DELAY, LAG, SIZE, F, Rig, S, U, Z
 
 # Failures and corrections
 
@@ -393,3 +393,20 @@ def test_a_stream_that_is_always_ahead_of_another_does_not_keep_all_tentative(be
     assert rig.node.state is S
     assert not rig.node.is_tentative
     assert rig.words.split().count("R") == 2, "one for the subscription, one for the failure"
+
+
+def test_a_node_catches_up_with_10_000_buckets_between_two_heartbeats() -> None:
+    rig = Rig(most=64)
+    rig.run(500)
+    rig.upstream.down = {"x", "y", "z"}
+    behind = 10_000 * SIZE
+    for stream in ("a", "b"):
+        rig.upstream.publish(stream, behind)
+    rig.upstream.down = set()
+    beats = len(rig.sent(Heartbeat))
+    # It subscribes anew when a heartbeat tells that something was lost; two are enough.
+    rig.advance(rig.now + 3 * BEAT)
+    assert rig.node.gate.base * SIZE == behind
+    assert len(rig.sent(Heartbeat)) - beats <= 4 * 3
+    assert sorted(row.value for row in rig.rows if row.key == "a") == list(range(0, behind, SIZE))
+    assert len(rig.rows) == 2 * behind // SIZE

@@ -1,4 +1,4 @@
-"""The spool: what does not fit in memory lies on the shelf, is read from there, and goes."""
+"""The spool: segments of a log in their order, compared with a plain list."""
 
 from __future__ import annotations
 
@@ -6,99 +6,53 @@ from random import Random
 
 import pytest
 
-from holdfast.errors import InvalidArgumentError
 from holdfast.protocol.spool import Spool
 from holdfast.tuples import Row, Segment
 
 
-class Shelf:
-    """Remembers what lies on it; nothing is written or deleted twice."""
-
-    def __init__(self) -> None:
-        self.there: dict[int, tuple[Row, ...]] = {}
-        self.written: set[int] = set()
-
-    def write(self, number: int, rows: tuple[Row, ...]) -> None:
-        assert number not in self.written
-        self.written.add(number)
-        self.there[number] = rows
-
-    def read(self, number: int) -> tuple[Row, ...]:
-        return self.there[number]
-
-    def delete(self, number: int) -> None:
-        del self.there[number]
-
-
-def piece(start: int, end: int) -> Segment:
-    return Segment(start, end, tuple(Row(time, "k", time) for time in range(start, end)))
-
-
-def test_the_newest_stay_in_memory_and_the_others_are_read_back() -> None:
-    shelf = Shelf()
-    spool = Spool(shelf, in_memory=2)
-    for k in range(6):
-        spool.append(piece(10 * k, 10 * k + 10))
-    assert (len(spool), spool.in_memory, len(shelf.there)) == (6, 2, 4)
-    assert list(spool.since(0)) == [piece(10 * k, 10 * k + 10) for k in range(6)]
-    assert list(spool.since(15)) == [
-        piece(15, 20),
-        *(piece(10 * k, 10 * k + 10) for k in range(2, 6)),
-    ]
-
-
-def test_what_is_dropped_leaves_the_shelf() -> None:
-    shelf = Shelf()
-    spool = Spool(shelf, in_memory=1)
-    for k in range(4):
-        spool.append(piece(10 * k, 10 * k + 10))
-    spool.drop_before(25)
-    assert spool.start == 20
-    assert len(shelf.there) == 1
-    spool.drop_before(40)
-    assert (spool.start, len(spool), shelf.there) == (None, 0, {})
-
-
-def test_without_a_shelf_all_is_in_memory() -> None:
-    spool = Spool()
-    for k in range(100):
-        spool.append(piece(k, k + 1))
-    assert spool.in_memory == len(spool) == 100
+def piece(start: int, end: int, *, empty: bool = False) -> Segment:
+    times = () if empty else range(start, end)
+    return Segment(start, end, tuple(Row(time, "k", time) for time in times))
 
 
 def test_nothing_is_since_the_end() -> None:
     spool = Spool()
-    assert (list(spool.since(0)), spool.start) == ([], None)
+    assert (list(spool.since(0)), spool.start, spool.first_rows) == ([], None, None)
     spool.append(piece(0, 10))
     assert list(spool.since(10)) == []
 
 
-@pytest.mark.parametrize("seed", range(30))
-def test_a_shelf_changes_nothing_but_where_it_lies(seed: int) -> None:
+def test_silence_is_one_segment_and_has_no_rows() -> None:
+    spool = Spool()
+    for start in range(0, 36_000, 10):
+        spool.append(piece(start, start + 10, empty=True))
+    assert (len(spool), spool.first_rows) == (1, None)
+    spool.append(piece(36_000, 36_010))
+    assert (len(spool), spool.first_rows) == (2, 36_000)
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_a_spool_answers_as_a_list_does(seed: int) -> None:
     random = Random(seed)
-    shelf = Shelf()
-    spilled, plain = Spool(shelf, in_memory=random.randint(1, 4)), Spool()
-    most = spilled.in_memory
+    spool, plain = Spool(), list[Segment]()
     end = 0
-    for _ in range(100):
+    for _ in range(300):
         if random.random() < 0.6:
-            start, end = end, end + random.randint(1, 9)
-            for spool in (spilled, plain):
-                spool.append(piece(start, end))
-        else:
-            boundary = random.randint(max(0, end - 40), end)
-            for spool in (spilled, plain):
-                spool.drop_before(boundary)
-        place = random.randint(max(0, end - 60), end)
-        assert list(spilled.since(place)) == list(plain.since(place))
-        assert len(shelf.there) == len(spilled) - spilled.in_memory
-        most = max(most, spilled.in_memory)
-    assert most <= 4
-
-
-@pytest.mark.parametrize(("shelf", "in_memory"), [(Shelf(), None), (None, 3), (Shelf(), 0)])
-def test_a_shelf_and_the_room_before_it_go_together(
-    shelf: Shelf | None, in_memory: int | None
-) -> None:
-    with pytest.raises(InvalidArgumentError, match="spool"):
-        Spool(shelf, in_memory)
+            # Now and then something before it was given up, which leaves a hole.
+            start = end + random.choice([0, 0, 0, 0, 7])
+            end = start + random.randint(1, 9)
+            segment = piece(start, end, empty=random.random() < 0.4)
+            spool.append(segment)
+            follows = bool(plain) and plain[-1].end == start
+            if follows and not (segment.rows or plain[-1].rows):
+                segment = Segment(plain.pop().start, end, ())
+            plain.append(segment)
+        elif random.random() < 0.5:
+            boundary = random.randint(max(0, end - 60), end + 3)
+            spool.drop_before(boundary)
+            plain = [each for each in plain if each.end > boundary]
+        place = random.randint(max(0, end - 80), end + 3)
+        assert list(spool.since(place)) == [each.after(place) for each in plain if each.end > place]
+        assert spool.first_rows == next((each.start for each in plain if each.rows), None)
+        assert spool.start == (plain[0].start if plain else None)
+        assert len(spool) == len(plain)

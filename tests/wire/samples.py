@@ -20,6 +20,7 @@ from holdfast.protocol.messages import (
     Message,
     Preview,
     Progress,
+    Read,
     Recalculate,
     RecDone,
     Stable,
@@ -100,6 +101,7 @@ def draw_message(rng: random.Random) -> Message:
         lambda: Snapshot(number(), (view(), view())[: rng.randrange(3)], (), (), ()),
         lambda: Subscribe(stream, number(), -number(), number(), rng.random() < 0.5),
         lambda: Unsubscribe(stream, number()),
+        lambda: Read(stream, number(), -number()),
         lambda: Recalculate(stream, number(), number()),
         lambda: Feed(
             stream, number(), number(), tuple(draw_item(rng) for _ in range(rng.randrange(4)))

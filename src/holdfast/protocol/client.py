@@ -95,6 +95,7 @@ class Client:
             news, sends = self.intake.take(sender, message, now)
             shown = [each for item in news for each in self._show(item)]
             look_around = bool(sends) or any(isinstance(each, Gap) for each in message.items)
+            sends = [*sends, *self.intake.confirm(sender)]
         if look_around:
             more, said = self._read_on(now)
             return [*shown, *more], [*sends, *said]

@@ -79,7 +79,8 @@ class Inputs:
             return [], [], False
         news, sends = intake.take(sender, feed, now)
         turns = any(isinstance(item, RecDone | Gap) for item in (*news, *feed.items))
-        return news, sends, bool(sends) or turns
+        turns = bool(sends) or turns
+        return news, [*sends, *intake.confirm(sender)], turns
 
     def take_vitals(self, sender: str, vitals: Vitals, now: int) -> tuple[list[Send], bool]:
         """What to say, and whether to think again about whom to read."""

@@ -19,6 +19,7 @@ from holdfast.protocol.messages import (
     Item,
     Preview,
     Progress,
+    Read,
     RecDone,
     Send,
     Stable,
@@ -61,6 +62,9 @@ class Intake(Protocol):
     def take(self, replica: str, feed: Feed, now: int) -> tuple[list[Item], list[Send]]:
         """What of a feed is news, and what to say."""
 
+    def confirm(self, replica: str) -> list[Send]:
+        """The word to a replica that what it sent has been read, once that is enough."""
+
     def check(self, replica: str, progress: Progress, beat: int, now: int) -> list[Send]:
         """The replica says, asked by a heartbeat at `beat`, what it has sent: subscribe anew if
         some of it was lost."""
@@ -84,6 +88,11 @@ OVERTAKEN: Final = 256
 """So many messages may overtake one before it is taken for lost."""
 HEAVY: Final = 64 << 20
 """So many bytes of them are held at most; rows that do not say how large they are weigh nothing."""
+CONFIRM: Final = 8
+"""A reader confirms what it has read after so many segments,"""
+CONFIRM_BYTES: Final = 2 << 20
+"""or so many bytes: both well within the publisher's window, which so never closes on a reader that
+keeps up."""
 LOST: Final = 4
 """When so many have overtaken one that a reader waits for, it asks again at once."""
 
@@ -109,6 +118,16 @@ class Subscription:
     """Whether there was more than that, which has to be asked for again."""
     early: dict[int, Feed] = field(default_factory=dict)
     """Messages that have overtaken others."""
+    unconfirmed: int = 0
+    """Stable segments read since the last confirmation, and their bytes."""
+    unconfirmed_bytes: int = 0
+
+    def confirm(self, stream: str, replica: str, place: int) -> list[Send]:
+        """The word that all up to this place has been read, once enough has."""
+        if self.unconfirmed < CONFIRM and self.unconfirmed_bytes < CONFIRM_BYTES:
+            return []
+        self.unconfirmed = self.unconfirmed_bytes = 0
+        return [Send(replica, Read(stream, self.number, place))]
 
     def take(self, feed: Feed) -> Iterator[Item]:
         """The items of a message, and of those that had overtaken it, each once and in order."""
@@ -118,7 +137,11 @@ class Subscription:
                 self.early.clear()
         while (following := self.early.pop(self.expected, None)) is not None:
             self.expected += 1
-            yield from following.items
+            for item in following.items:
+                if isinstance(item, Stable):
+                    self.unconfirmed += 1
+                    self.unconfirmed_bytes += item.segment.weight
+                yield item
 
     @property
     def _is_crowded(self) -> bool:
@@ -313,6 +336,12 @@ class SwitchIntake:
             self._failed_us[replica] = now
             sends.append(self._subscribe(replica, now))
         return news + self._cross_gaps() + self._end_corrections(), sends
+
+    def confirm(self, replica: str) -> list[Send]:
+        known = self._subscriptions.get(replica)
+        if known is None:
+            return []
+        return known.confirm(self.stream, replica, self.place_of(replica))
 
     def _cross_gaps(self) -> list[Item]:
         """Read what came after a gap, if there is none any more."""

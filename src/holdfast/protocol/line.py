@@ -23,6 +23,7 @@ from holdfast.protocol.messages import (
     Item,
     Preview,
     Progress,
+    Read,
     RecDone,
     Send,
     Stable,
@@ -39,7 +40,9 @@ __all__ = ["Line", "Retention", "known_as"]
 NEWEST_PREVIEWS: Final = 16
 """As many previews are kept for readers that come from another replica."""
 AT_ONCE: Final = 32
-"""So many segments a reader is sent before it has said that it has read any."""
+"""Segments that a reader is sent before it has confirmed to have read any."""
+WINDOW: Final = 16 << 20
+"""Bytes that a reader is sent before that; one segment goes out whatever its size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +76,18 @@ class _Reader:
     owed: int | None
     """It waits for a REC_DONE: everything it was shown, here or elsewhere, ends there."""
     sent: int = 0
-    unread: deque[int] = field(default_factory=deque)
-    """Where the segments end that it was sent and has not said to have read."""
+    unread: deque[tuple[int, int]] = field(default_factory=deque)
+    """Ends and weights of the segments that it was sent and has not confirmed to have read."""
+    unread_bytes: int = 0
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether it has enough to read for now."""
+        return len(self.unread) >= AT_ONCE or self.unread_bytes >= WINDOW
+
+    def confirm(self, boundary: int) -> None:
+        while self.unread and self.unread[0][0] <= boundary:
+            self.unread_bytes -= self.unread.popleft()[1]
 
 
 class Line:
@@ -87,7 +100,6 @@ class Line:
         *,
         start: int = 0,
         retention: Retention | None = None,
-        spool: Spool | None = None,
     ) -> None:
         """`readers`: all replicas and clients downstream; nothing is dropped before all of them
         have acknowledged it, unless the retention says so. Others may read, but hold nothing."""
@@ -99,7 +111,7 @@ class Line:
         self.retention = retention or Retention()
         self.dropped_before = start
         """What was before this is kept no longer."""
-        self.segments = Spool() if spool is None else spool
+        self.segments = Spool()
         self._acks = dict.fromkeys(readers, start)
         self._readers: dict[str, _Reader] = {}
         self._previews: deque[Segment] = deque(maxlen=NEWEST_PREVIEWS)
@@ -191,10 +203,16 @@ class Line:
         known = self._readers.get(reader)
         if known is None:
             return []
-        waits = len(known.unread) >= AT_ONCE
-        while known.unread and known.unread[0] <= boundary:
-            known.unread.popleft()
-        return self._tell(reader) if waits and len(known.unread) < AT_ONCE else []
+        waits = known.is_busy
+        known.confirm(boundary)
+        return self._tell(reader) if waits and not known.is_busy else []
+
+    def read(self, reader: str, said: Read) -> list[Send]:
+        """A reader has read so far of its subscription; words about an earlier one are ignored."""
+        known = self._readers.get(reader)
+        if known is None or known.subscription != said.subscription:
+            return []
+        return self.confirm(reader, said.boundary)
 
     def leave(self, reader: str) -> None:
         """It is gone; it may come again."""
@@ -235,9 +253,11 @@ class Line:
         items: list[Item] = []
         self._close_gap(reader, self.dropped_before, items)
         for segment in self.segments.since(reader.position):
-            if len(reader.unread) >= AT_ONCE:
+            if reader.is_busy:
                 break
-            reader.unread.append(segment.end)
+            weight = segment.weight
+            reader.unread.append((segment.end, weight))
+            reader.unread_bytes += weight
             self._close_gap(reader, segment.start, items)
             self._withdraw(reader, items)
             items.append(Stable(segment))
@@ -247,7 +267,7 @@ class Line:
         if caught_up and self.is_corrected:
             items.append(RecDone())
             reader.owed = None
-        if reader.previews and len(reader.unread) < AT_ONCE:
+        if reader.previews and not reader.is_busy:
             for preview in self._previews:
                 if preview.end > reader.shown:
                     # What of it stands already is not shown twice.

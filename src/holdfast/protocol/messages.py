@@ -27,6 +27,7 @@ __all__ = [
     "Message",
     "Preview",
     "Progress",
+    "Read",
     "RecDone",
     "Recalculate",
     "Send",
@@ -116,6 +117,16 @@ class Unsubscribe:
 
 
 @dataclass(frozen=True, slots=True)
+class Read:
+    """Acknowledgement of reading: the subscription has been read up to the boundary. The publisher
+    may send more. Heartbeats repeat it, in case it is lost."""
+
+    stream: str
+    subscription: int
+    boundary: int
+
+
+@dataclass(frozen=True, slots=True)
 class Recalculate:
     """Nobody agrees with you, or with anybody: calculate the bucket that starts here again."""
 
@@ -199,6 +210,7 @@ class StateReply:
 Message = (
     Subscribe
     | Unsubscribe
+    | Read
     | Recalculate
     | Feed
     | Heartbeat

@@ -40,6 +40,7 @@ from holdfast.protocol.messages import (
     Item,
     Message,
     Preview,
+    Read,
     Recalculate,
     Send,
     Stable,
@@ -52,7 +53,6 @@ from holdfast.protocol.messages import (
 from holdfast.protocol.monitor import Monitor, demote
 from holdfast.protocol.place import Place, Settings
 from holdfast.protocol.recovery import Recovery
-from holdfast.protocol.spool import Spool
 from holdfast.protocol.stagger import Stagger
 from holdfast.protocol.states import State
 from holdfast.protocol.streams import output_state
@@ -73,11 +73,9 @@ class Node:
         *,
         lost: bool = False,
         intakes: Mapping[str, Intake] | None = None,
-        spools: Mapping[str, Spool] | None = None,
     ) -> None:
         """`lost`: it was here before and has lost its state: it is silent until it has one again.
-        `intakes`: how to read input streams that are not to be switched between replicas.
-        `spools`: where the logs of output streams lie that are not all to be kept in memory."""
+        `intakes`: how to read input streams that are not to be switched between replicas."""
         if settings.may_skip and place.span == math.inf:
             raise InvalidArgumentError(
                 f"{place.name}: may_skip for a stage that does not converge; it could never find "
@@ -108,7 +106,6 @@ class Node:
                 place.readers[name],
                 start=place.start,
                 retention=place.retentions.get(name),
-                spool=(spools or {}).get(name),
             )
             for name in place.outputs
         }
@@ -228,6 +225,12 @@ class Node:
                 line = self.lines.get(message.stream)
                 if line is not None:
                     line.unsubscribe(sender, message)
+            case Read():
+                was_full = self._is_full
+                line = self.lines.get(message.stream)
+                commands += line.read(sender, message) if line else []
+                if not was_full:
+                    return commands
             case Recalculate() if message.stream in self.lines:
                 commands.append(Rerun(sender, message))
             case Heartbeat():

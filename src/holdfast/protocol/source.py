@@ -16,6 +16,7 @@ from holdfast.protocol.line import Line, Retention
 from holdfast.protocol.messages import (
     Heartbeat,
     Message,
+    Read,
     Send,
     Subscribe,
     Unsubscribe,
@@ -116,6 +117,8 @@ class Source:
                 return self.line.subscribe(sender, message)
             case Unsubscribe(stream=self.stream):
                 self.line.unsubscribe(sender, message)
+            case Read(stream=self.stream):
+                return self.line.read(sender, message)
             case Heartbeat():
                 if self.stream in message.acks:
                     self.line.acknowledge(sender, message.acks[self.stream])

@@ -323,6 +323,12 @@ class VoteIntake:
             sends += self._fill_room(dict.fromkeys(self._sources, State.STABLE), now)
         return news, sends
 
+    def confirm(self, replica: str) -> list[Send]:
+        source = self._sources.get(replica)
+        if source is None or source.subscription is None:
+            return []
+        return source.subscription.confirm(self.stream, replica, self.place_of(replica))
+
     @property
     def _counters(self) -> dict[str, int]:
         """How far each has been read. One that says it keeps only what nobody asks for is not ahead

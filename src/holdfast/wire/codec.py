@@ -23,6 +23,7 @@ from holdfast.protocol.messages import (
     Message,
     Preview,
     Progress,
+    Read,
     Recalculate,
     RecDone,
     Stable,
@@ -127,6 +128,12 @@ class _Subscribe(_Form, tag="subscribe"):
 class _Unsubscribe(_Form, tag="unsubscribe"):
     stream: _Name
     subscription: _Count
+
+
+class _Read(_Form, tag="read"):
+    stream: _Name
+    subscription: _Count
+    boundary: _Time
 
 
 class _Recalculate(_Form, tag="recalculate"):
@@ -239,6 +246,7 @@ class _Snapshot(_Form, tag="snapshot"):
 _Message = (
     _Subscribe
     | _Unsubscribe
+    | _Read
     | _Recalculate
     | _Feed
     | _Heartbeat
@@ -269,6 +277,7 @@ _FORMS: dict[type, type[_Form]] = {
     Feed: _Feed,
     Subscribe: _Subscribe,
     Unsubscribe: _Unsubscribe,
+    Read: _Read,
     Recalculate: _Recalculate,
     Progress: _Progress,
     Heartbeat: _Heartbeat,

@@ -19,7 +19,7 @@ from holdfast.protocol import messages
 from holdfast.protocol.commands import Command, Restart, StartOver, Work
 from holdfast.protocol.gates.order import Stretch
 from holdfast.protocol.line import known_as
-from holdfast.protocol.messages import Heartbeat, Progress, Subscribe, Unsubscribe, Vitals
+from holdfast.protocol.messages import Heartbeat, Progress, Read, Subscribe, Unsubscribe, Vitals
 from holdfast.protocol.node import Node
 from holdfast.protocol.sharing.messages import Packet, Send, Word
 from holdfast.protocol.sharing.seating import Seating
@@ -119,7 +119,7 @@ class Seats:
         match message:
             case Heartbeat():
                 return self._answer(sender, message, now)
-            case Subscribe() | Unsubscribe():
+            case Subscribe() | Unsubscribe() | Read():
                 orders: list[Order] = []
                 if message.stream in self.names:
                     seat = self.names.index(message.stream)

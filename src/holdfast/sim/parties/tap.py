@@ -16,6 +16,7 @@ from holdfast.protocol.messages import (
     Item,
     Message,
     Preview,
+    Read,
     RecDone,
     Stable,
     Subscribe,
@@ -77,6 +78,7 @@ class Tap:
                 return
             self._expected += 1
             self._show([each for item in message.items for each in self._read(item)])
+            self._send(Read(self.stream, self._subscription, self.position))
 
     def _read(self, item: Item) -> list[Shown]:
         match item:

@@ -9,6 +9,7 @@ from typing import Any, Final
 from holdfast.protocol.line import Line
 from holdfast.protocol.messages import (
     Heartbeat,
+    Read,
     Send,
     Subscribe,
     Unsubscribe,
@@ -122,6 +123,8 @@ class TwinParty:
                 self._send(self.line.subscribe(sender, message))
             case Unsubscribe():
                 self.line.unsubscribe(sender, message)
+            case Read():
+                self._send(self.line.read(sender, message))
             case Heartbeat():
                 self._send([self._answer(sender, message)])
                 self._send(self.line.confirm(sender, message.read.get(self.line.stream, 0)))
