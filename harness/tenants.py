@@ -10,7 +10,8 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from urllib.error import URLError
+from typing import Any
+from urllib.error import HTTPError, URLError
 from urllib.request import urlopen
 
 from harness.ports import free_port
@@ -71,6 +72,24 @@ class TenantServer:
             return told is not None and told["settled"] >= told["log"]
 
         self._wait(settled)
+
+    def health_with_status(self) -> tuple[int, dict[str, Any]]:
+        """Also while the server says that it is not well."""
+        try:
+            with urlopen(f"{self.address}/health", timeout=5) as answer:
+                return answer.status, json.load(answer)
+        except HTTPError as error:
+            with error:
+                return error.code, json.load(error)
+
+    def kill_spark(self) -> int:
+        """The JVM alone; answers its number."""
+        pid = self.spark_pid()
+        os.kill(pid, signal.SIGKILL)
+        return pid
+
+    def spark_pid(self) -> int:
+        return int((self.folder / "spark.pid").read_text().split()[0])
 
     def kill(self) -> None:
         """It and its Spark, at once."""

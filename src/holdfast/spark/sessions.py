@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import Final
 
 from py4j.protocol import Py4JError
+from pyspark import SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
@@ -20,6 +21,7 @@ __all__ = [
     "SHORT_LIVED",
     "STREAMING",
     "driver_pid",
+    "end_driver",
     "local_session",
     "require_rocksdb",
     "stop_session",
@@ -52,12 +54,13 @@ def local_session(
     master: str = "local[*]",
     partitions: int = 2,
     java: str = "",
+    memory: str = "",
     ui: bool = False,
 ) -> SparkSession:
     """An embedded session on this machine; stop it when done.
 
-    Without `ui` the interface is off; the driver listens on loopback only. `java`: options of its
-    JVM, if it is the first session of this process.
+    Without `ui` the interface is off; the driver listens on loopback only. `java` and
+    `memory`: options and heap (such as 2g) of its JVM, if it is the first session of this process.
     """
     os.environ["PYSPARK_PYTHON"] = worker_python()
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
@@ -76,6 +79,8 @@ def local_session(
     )
     if java:
         builder = builder.config("spark.driver.extraJavaOptions", java)
+    if memory:
+        builder = builder.config("spark.driver.memory", memory)
     for setting, value in STREAMING.items():
         builder = builder.config(setting, value)
     try:
@@ -90,6 +95,31 @@ def stop_session(spark: SparkSession) -> None:
     """Also one whose JVM is gone."""
     with suppress(*DRIVER_GONE):
         spark.stop()
+
+
+def end_driver(spark: SparkSession) -> None:
+    """Stop a session and its JVM, alive or not, so that the next session gets a JVM of its own.
+
+    PySpark keeps the gateway to its first JVM for good, also when that is gone.
+    """
+    gateway = SparkContext._gateway
+    with suppress(Exception):
+        # Anything may come of a JVM that is gone in the middle of an answer.
+        spark.stop()
+    process = getattr(gateway, "proc", None)
+    if process is not None:
+        process.kill()
+        process.wait()
+        process.stdin.close()
+    with suppress(Exception):
+        if gateway is not None:
+            gateway.shutdown()
+    with SparkContext._lock:
+        SparkContext._gateway = None
+        SparkContext._jvm = None
+        SparkContext._active_spark_context = None
+    SparkSession._instantiatedSession = None
+    SparkSession._activeSession = None
 
 
 def driver_pid(spark: SparkSession) -> int:

@@ -24,9 +24,11 @@ __all__ = ["Client", "RefusedByServerError", "UpdatesDroppedError"]
 class RefusedByServerError(HoldfastError):
     """What the server said, with the status it gave."""
 
-    def __init__(self, status: int, message: str) -> None:
+    def __init__(self, status: int, message: str, retry_after: float | None = None) -> None:
         super().__init__(message)
         self.status = status
+        self.retry_after = retry_after
+        """Seconds after which the server may say something else, if it says so."""
 
 
 class UpdatesDroppedError(HoldfastError):
@@ -127,7 +129,10 @@ class Client:
                 message = json.loads(said)["error"]
             except (ValueError, KeyError, TypeError):
                 message = said.decode("utf-8", "replace")[:300]
-            raise RefusedByServerError(error.code, message) from None
+            wait = error.headers.get("retry-after", "")
+            raise RefusedByServerError(
+                error.code, message, float(wait) if wait.isdigit() else None
+            ) from None
 
 
 def _path(stream: str) -> str:

@@ -54,6 +54,10 @@ def serve(
         ),
     ] = False,
     master: Annotated[str, typer.Option(help="The Spark master.")] = "local[2]",
+    memory: Annotated[
+        str | None,
+        typer.Option(help="Heap of Spark's JVM, as 2g; else a quarter of the machine, 1 to 8 GiB."),
+    ] = None,
 ) -> None:
     """Serve streams that many tenants publish, derive and follow, without a restart."""
     from holdfast.tenants.brokers import Broker
@@ -68,6 +72,7 @@ def serve(
         webhook_hosts=webhook_host or (),
         broker=None if mqtt is None else Broker.of(mqtt, mqtt_user, mqtt_authority, mqtt_guarded),
         master=master,
+        memory=memory,
     )
 
 

@@ -21,7 +21,7 @@ from holdfast.protocol.composition.updates import check_values
 from holdfast.tenants.catalog import Catalog
 from holdfast.tenants.engine.stages import Stages, StoredBatch
 from holdfast.tenants.engine.storing import insert_calls, progress
-from holdfast.tenants.errors import ForbiddenError, NotFoundError
+from holdfast.tenants.errors import ForbiddenError, NotFoundError, UnavailableError
 from holdfast.tenants.log import Log, OutdatedError, Publication, Receipt
 from holdfast.tenants.quotas import Rates
 from holdfast.tenants.reading import Reading
@@ -33,6 +33,8 @@ __all__ = ["MOST_AT_ONCE", "Published", "Service", "read_updates"]
 
 MOST_AT_ONCE: Final = 1000
 """Updates in one publication."""
+STALLED_SECONDS: Final = 120.0
+"""So long a batch may take before the engine counts as stalled."""
 TRIES: Final = 20
 """So often an update is checked anew when documents change meanwhile."""
 AHEAD: Final = 3_600_000_000
@@ -78,7 +80,11 @@ class Service:
         self.tells: dict[str, Callable[[], Any]] = {}
         """What else there is to say about how the server does."""
         self.webhook_hosts = webhook_hosts
+        self.engine_trouble: Callable[[], str] = lambda: ""
+        """The reason why nothing is calculated now, if so."""
         self._clock = clock
+        self._moved = time.monotonic()
+        """The time of the last batch, or when the first entry came that waits for one."""
         self._settled = threading.Condition()
         self._position = progress(database)
         self._listeners: list[Callable[[int], None]] = []
@@ -88,6 +94,22 @@ class Service:
         """In a folder, or at the address of a PostgreSQL database."""
         folder.mkdir(parents=True, exist_ok=True)
         return cls(open_database(place or str(folder / "store.db")), **more)
+
+    def trouble(self) -> str:
+        """The reason why updates are not calculated; empty if they are."""
+        found = self.engine_trouble()
+        waited = time.monotonic() - self._moved
+        if not found and self.log.end > self.position and waited > STALLED_SECONDS:
+            found = f"no batch was stored for {waited:.0f} seconds, and updates wait"
+        return found
+
+    def check_writable(self) -> None:
+        """Raise if what is written now would wait for an engine that does not run."""
+        trouble = self.trouble()
+        if trouble:
+            raise UnavailableError(
+                f"server: nothing is calculated now, so nothing is taken; try again: {trouble}"
+            )
 
     def put(self, tenant: Tenant, name: str, document: ServiceObject) -> int:
         def put() -> int:
@@ -115,6 +137,7 @@ class Service:
         return self._publish(tenant, path, updates)
 
     def _publish(self, tenant: Tenant, path: str, updates: list[Published]) -> list[Receipt]:
+        self._note_idle()
         checked = self.log.changed
         stream = self.reading.stream(tenant.name, path)
         if stream.is_composite:
@@ -151,6 +174,7 @@ class Service:
         """The engine has done one more."""
         self.stages.add(batch.seconds, batch.counts)
         self.rates.learn(batch.work)
+        self._moved = time.monotonic()
         self.settled(batch.end)
 
     def settled(self, position: int) -> None:
@@ -208,7 +232,13 @@ class Service:
                     "runs this server can add it with --webhook-host"
                 )
 
+    def _note_idle(self) -> None:
+        """What comes now waits from now on, not since the last batch."""
+        if self.position >= self.log.end:
+            self._moved = time.monotonic()
+
     def _audited(self, tenant: Tenant, action: str, target: str, run: Callable[[], Any]) -> Any:
+        self._note_idle()
         self.rates.take(tenant.name, tenant.quotas, 1)
         try:
             result = run()

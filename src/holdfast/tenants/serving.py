@@ -1,18 +1,19 @@
-"""What `holdfast serve` does: the query on Spark, HTTP, deliveries and MQTT, in one process."""
+"""Process of `holdfast serve`: the query on Spark, HTTP, deliveries and MQTT."""
 
 from __future__ import annotations
 
 import logging
+import os
+import re
 import sys
-import threading
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import uvicorn
 
-from holdfast.errors import HoldfastError, InvalidArgumentError
+from holdfast.errors import InvalidArgumentError
 from holdfast.parties.guard import FolderGuard
 from holdfast.tenants.brokers import Broker
 from holdfast.tenants.deliveries import Deliveries
@@ -20,18 +21,66 @@ from holdfast.tenants.engine.query import start_query, write_place
 from holdfast.tenants.http.app import create_app
 from holdfast.tenants.retention import Retention
 from holdfast.tenants.service import Service
+from holdfast.tenants.supervision import Supervisor
 from holdfast.topology.addresses import is_loopback
 from holdfast.wire.addresses import Address
 
-__all__ = ["EngineEndedError", "serve"]
+__all__ = ["SparkEngine", "default_memory", "serve"]
 
-LOOK: Final = 0.5
+ON_EXHAUSTION: Final = "-XX:+ExitOnOutOfMemoryError"
+"""A JVM that has run out of memory goes on with some of its threads gone: better none."""
+CONTAINER_LIMITS: Final = (
+    "/sys/fs/cgroup/memory.max",
+    "/sys/fs/cgroup/memory/memory.limit_in_bytes",
+)
 
 logger = logging.getLogger("holdfast")
 
 
-class EngineEndedError(HoldfastError):
-    """The query cannot go on; started again, it goes on from its folder."""
+class SparkEngine:
+    """The session and the query on it; an `Engine` for the supervisor."""
+
+    def __init__(
+        self, service: Service, folder: Path, guard: FolderGuard, master: str, memory: str
+    ) -> None:
+        from holdfast.spark.sessions import driver_pid, end_driver, local_session
+
+        self._spark = local_session(
+            "holdfast tenants", master=master, partitions=1, java=ON_EXHAUSTION, memory=memory
+        )
+        try:
+            guard.note_spark(driver_pid(self._spark))
+            self._query = start_query(self._spark, folder, service.database, service.stored)
+        except BaseException:
+            end_driver(self._spark)
+            raise
+
+    def failure(self) -> str | None:
+        from holdfast.spark.sessions import DRIVER_GONE
+
+        try:
+            if self._query.isActive:
+                return None
+            failed = self._query.exception()
+        except DRIVER_GONE:
+            return "Spark's JVM is gone: it was killed, or had too little memory (see --memory)"
+        return f"the query on Spark ended: {str(failed)[:400]}"
+
+    def stop(self) -> None:
+        from holdfast.spark.sessions import end_driver
+
+        with suppress(Exception):
+            self._query.stop()
+        end_driver(self._spark)
+
+
+def default_memory() -> str:
+    """A quarter of the memory of the machine, or of the container: 1 to 8 GiB."""
+    sizes = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    for limit in CONTAINER_LIMITS:
+        with suppress(OSError, ValueError):
+            sizes.append(int(Path(limit).read_text()))
+    return f"{max(1024, min(8192, min(sizes) // 4 >> 20))}m"
 
 
 def serve(
@@ -44,6 +93,7 @@ def serve(
     webhook_hosts: Sequence[str] = (),
     broker: Broker | None = None,
     master: str = "local[2]",
+    memory: str | None = None,
 ) -> None:
     """Until it is asked to end. Everybody needs a token, on loopback too: it says who they are."""
     address = Address.of(listen)
@@ -54,8 +104,8 @@ def serve(
             f"--listen: {address.host} can be reached from other machines; add --certificate and "
             "--key, or listen on 127.0.0.1"
         )
-    from holdfast.spark.sessions import driver_pid, local_session, stop_session
-
+    if memory is not None and re.fullmatch(r"[1-9][0-9]*[mg]", memory) is None:
+        raise InvalidArgumentError(f"--memory: {memory[:40]!r} is no size; write 2g or 1500m")
     logging.basicConfig(
         stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s"
     )
@@ -65,11 +115,12 @@ def serve(
         service = Service.open(folder, database, webhook_hosts=frozenset(webhook_hosts))
         stack.callback(service.database.close)
         write_place(folder, database or str(folder / "store.db"))
-        spark = local_session("holdfast tenants", master=master, partitions=1)
-        stack.callback(stop_session, spark)
-        guard.note_spark(driver_pid(spark))
-        query = start_query(spark, folder, service.database, service.stored)
-        stack.callback(query.stop)
+        heap = memory or default_memory()
+        supervisor = Supervisor(lambda: SparkEngine(service, folder, guard, master, heap))
+        stack.callback(supervisor.stop)
+        supervisor.start()
+        service.tells["engine"] = supervisor.told
+        service.engine_trouble = supervisor.trouble
         bridge = None
         if broker is not None:
             from holdfast.tenants.mqtt import MqttBridge
@@ -83,12 +134,10 @@ def serve(
         retention = Retention(service, has_broker=bridge is not None)
         retention.start()
         stack.callback(retention.stop)
-        _listen(service, query, address, certificate, key)
+        _listen(service, address, certificate, key)
 
 
-def _listen(
-    service: Service, query: Any, address: Address, certificate: Path | None, key: Path | None
-) -> None:
+def _listen(service: Service, address: Address, certificate: Path | None, key: Path | None) -> None:
     config = uvicorn.Config(
         create_app(service),
         host=address.host,
@@ -101,21 +150,5 @@ def _listen(
         h11_max_incomplete_event_size=65_536,
         limit_concurrency=2000,
     )
-    server = uvicorn.Server(config)
-    ended = threading.Event()
-
-    def watch() -> None:
-        while not ended.wait(LOOK):
-            if not query.isActive:
-                server.should_exit = True
-                return
-
-    watcher = threading.Thread(target=watch, name="watch", daemon=True)
-    watcher.start()
     logger.info("serving on %s", address)
-    server.run()
-    ended.set()
-    watcher.join()
-    failure = query.exception()
-    if failure is not None:
-        raise EngineEndedError(f"the query on Spark ended: {str(failure)[:500]}")
+    uvicorn.Server(config).run()

@@ -15,7 +15,7 @@ from starlette.routing import Route as Mount
 
 from holdfast.errors import HoldfastError, InvalidArgumentError
 from holdfast.protocol.composition.documents import ServiceObject
-from holdfast.tenants.errors import TenantError
+from holdfast.tenants.errors import TenantError, UnavailableError
 from holdfast.tenants.http.events import Events
 from holdfast.tenants.http.page import CHART, HEADERS, SCRIPT
 from holdfast.tenants.http.requests import (
@@ -204,13 +204,20 @@ def create_app(service: Service) -> Starlette:
         return Response(SCRIPT, media_type="text/javascript", headers=HEADERS)
 
     async def health(_: Request) -> Response:
+        trouble = service.trouble()
         told = {
+            "trouble": trouble,
             "log": service.log.end,
             "settled": service.position,
             "stages": service.stages.told(),
             **{name: tell() for name, tell in service.tells.items()},
         }
-        return Response(msgspec.json.encode(told), media_type="application/json")
+        return Response(
+            msgspec.json.encode(told),
+            status_code=503 if trouble else 200,
+            media_type="application/json",
+            headers=_retry(UnavailableError.retry_after if trouble else None),
+        )
 
     mounts += [
         Mount("/openapi.json", describe),
@@ -231,10 +238,12 @@ def _endpoint(service: Service, route: Route) -> Callable[[Request], Awaitable[R
                 service.registry.who, request.headers.get("authorization")
             )
             check_names(request)
+            if route.writes:
+                service.check_writable()
             parameters = read_parameters(request, route)
             answer = await route.handler(tenant, request, parameters)
         except TenantError as error:
-            return _refusal(error.status, str(error))
+            return _refusal(error.status, str(error), error.retry_after)
         except InvalidArgumentError as error:
             return _refusal(400, str(error))
         except HoldfastError as error:
@@ -248,14 +257,17 @@ def _endpoint(service: Service, route: Route) -> Callable[[Request], Awaitable[R
     return endpoint
 
 
-def _refusal(status: int, message: str) -> Response:
-    headers = {"retry-after": "1"} if status == 429 else {}
+def _refusal(status: int, message: str, retry_after: int | None = None) -> Response:
     return Response(
         msgspec.json.encode({"error": message[:2000]}),
         status_code=status,
         media_type="application/json",
-        headers=headers,
+        headers=_retry(retry_after),
     )
+
+
+def _retry(seconds: int | None) -> dict[str, str]:
+    return {} if seconds is None else {"retry-after": str(seconds)}
 
 
 async def _as_json(_: Request, error: HTTPException) -> Response:

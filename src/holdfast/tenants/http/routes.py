@@ -50,6 +50,14 @@ class Route:
     """Whether it needs no token."""
     refusals: tuple[int, ...] = (400, 403, 404)
 
+    @property
+    def writes(self) -> bool:
+        return self.method != "GET"
+
+    @property
+    def unavailable(self) -> tuple[int, ...]:
+        return (503,) if self.writes else ()
+
 
 _SAID: Final = {
     400: "It makes no sense; the message says why.",
@@ -57,7 +65,8 @@ _SAID: Final = {
     404: "There is no such thing, or you may not see it.",
     409: "Something else is there.",
     413: "It is too large.",
-    429: "It is more than you may have.",
+    429: "It is more than you may have now; Retry-After says when to come again.",
+    503: "Nothing is calculated now, so nothing is taken; Retry-After says when to come again.",
 }
 
 
@@ -97,7 +106,7 @@ def _operation(route: Route, of_body: Mapping[int, Any]) -> dict[str, Any]:
     answers: dict[str, Any] = {str(route.status): {"description": "Done."}}
     if route.status != 204:
         answers[str(route.status)]["content"] = content
-    for status in () if route.open else (*route.refusals, 413, 429):
+    for status in () if route.open else (*route.refusals, 413, 429, *route.unavailable):
         answers[str(status)] = {"description": _SAID[status], "content": refusal}
     made: dict[str, Any] = {
         "summary": route.summary,
