@@ -159,11 +159,48 @@ class _Edge(NamedTuple):
     source: str
 
 
+class _Shape:
+    """What is the same for all results of a stream."""
+
+    __slots__ = ("names", "needed", "owner", "plain", "types")
+
+    def __init__(self, node: Node) -> None:
+        self.owner = node.owner
+        self.plain: dict[str, str] | None = None
+        """For each input its stream, where each has exactly one."""
+        if all(
+            len(sources) == 1 and node.stream.inputs[alias].query is None
+            for alias, sources in node.sources.items()
+        ):
+            self.plain = {alias: sources[0] for alias, sources in node.sources.items()}
+        self.needed = {alias for alias in node.sources if _is_needed(node, alias)}
+        self.types = {name: str(each.type) for name, each in node.stream.channels.items()}
+        self.names = {
+            alias: tuple(f"{alias}.{name}" for name in ("_present", "_time", "_key", "_stream"))
+            for alias in node.sources
+        }
+
+    def scope(self, seen: Mapping[str, Update | None]) -> dict[str, Any]:
+        """The variables of the expressions: channels, and what begins with an underscore."""
+        scope: dict[str, Any] = {}
+        for alias, update in seen.items():
+            present, at, key, stream = self.names[alias]
+            scope[present] = update is not None
+            if update is not None:
+                scope[at] = update.timestamp
+                scope[key] = update.key
+                scope[stream] = update.stream
+                for name, value in update.values.items():
+                    scope[f"{alias}.{name}"] = value
+        return scope
+
+
 class Part:
     """Streams and how they hang together; the same for many updates."""
 
     def __init__(self, nodes: Iterable[Node]) -> None:
         self.nodes = {node.path: node for node in sorted(nodes, key=lambda node: node.path)}
+        self.shapes = {path: _Shape(node) for path, node in self.nodes.items()}
         self.edges: dict[str, list[_Edge]] = {}
         self.watched: dict[str, list[Node]] = {}
         """For each stream those that have a window over it."""
@@ -301,7 +338,7 @@ class _Settlement:
     def _insert(self, node: Node, scopes: Iterable[str], update: Update) -> None:
         aggregate, calculation = node.window, self._calculations[node.path]
         assert aggregate is not None
-        variables = _scope(node, {aggregate.input: update})
+        variables = self._part.shapes[node.path].scope({aggregate.input: update})
         try:
             values = [calculation.lift(name, variables) for name in aggregate.fields]
             for scope in scopes:
@@ -357,7 +394,8 @@ class _Settlement:
             return
         self._settled.runs += 1
         node = self._part.nodes[path]
-        self._enter(node)
+        if path in self._entering:
+            self._enter(node)
         try:
             made = self._calculate(node, unit, due)
         except NotBroughtError:
@@ -393,38 +431,47 @@ class _Settlement:
         stream, calculation = node.stream, self._calculations[node.path]
         if stream.group is None and self._is_old(path, key, due):
             return None
-        seen = {alias: self._see(node, alias, key, member) for alias in node.sources}
-        if any(seen[alias] is None and _is_needed(node, alias) for alias in seen):
+        shape = self._part.shapes[path]
+        if shape.plain is not None:
+            see = self._world.seen
+            seen = {alias: see(source, key) for alias, source in shape.plain.items()}
+        else:
+            seen = {alias: self._see(node, alias, key, member) for alias in node.sources}
+        present = [each for each in seen.values() if each is not None]
+        if len(present) < len(seen) and any(seen[alias] is None for alias in shape.needed):
             return None
-        self._spend(node.owner, calculation.work)
-        scope = _scope(node, seen)
+        self._spend(shape.owner, calculation.work)
+        scope = shape.scope(seen)
         if stream.group is not None:
             key = calculation.key(scope)
             self._check_partition(path, key)
             self._enter_group(node, key, seen)
             if self._is_old(path, key, due):
                 return None
-        times = [each.timestamp for each in seen.values() if each is not None]
-        timestamp = max(due.asked, *times) if times else due.asked
+        timestamp = due.asked
+        for each in present:
+            if each.timestamp > timestamp:
+                timestamp = each.timestamp
         if stream.aggregate is not None:
             record = self._aggregate(node, key, timestamp, calculation)
             scope.update((f"{WINDOW}.{name}", value) for name, value in record.items())
         if not calculation.passes(scope):
             return None
         values = calculation.values(scope)
-        for name, channel in stream.channels.items():
-            if not fits(values[name], channel.type):
+        size = 0
+        for name, kind in shape.types.items():
+            if not fits(values[name], kind):
                 raise ExpressionError(
-                    f"channels.{name}: the result is no {channel.type} that can be stored "
+                    f"channels.{name}: the result is no {kind} that can be stored "
                     "(not finite, or too long); limit it"
                 )
-        size = sum(weight(value) for value in values.values())
+            size += weight(values[name])
         if size > LARGEST_RESULT:
             raise ExpressionError(
                 f"channels: the result has {size:,} bytes, of {LARGEST_RESULT:,} at most; "
                 "put less together"
             )
-        self._spend(node.owner, size // 8)
+        self._spend(shape.owner, size // 8)
         made = Update(
             path,
             self._world.offsets.get(path, 0),
@@ -433,9 +480,10 @@ class _Settlement:
             values,
             key,
             {alias: (each.stream, each.offset) for alias, each in seen.items() if each is not None},
-            _owners(node.owner, [each for each in seen.values() if each is not None]),
+            _owners(shape.owner, present),
         )
-        self._settled.calls += [Call(made, action) for action in calculation.calls(scope)]
+        if stream.actions:
+            self._settled.calls += [Call(made, action) for action in calculation.calls(scope)]
         return made
 
     def _see(self, node: Node, alias: str, key: str, member: str) -> Update | None:
@@ -501,12 +549,13 @@ class _Settlement:
             for each in self._world.latest.get(source, {}).values()
         ]
         found.sort(key=lambda each: (each.stream, each.key))
-        self._spend(node.owner, len(found) * calculation.lifting)
+        shape = self._part.shapes[node.path]
+        self._spend(shape.owner, len(found) * calculation.lifting)
         return composed(
             found,
             aggregate,
             timestamp,
-            lambda name, each: calculation.lift(name, _scope(node, {aggregate.input: each})),
+            lambda name, each: calculation.lift(name, shape.scope({aggregate.input: each})),
         )
 
     def _fail(self, path: str, timestamp: int, kind: str, message: str) -> None:
@@ -521,21 +570,10 @@ def _is_needed(node: Node, alias: str) -> bool:
     return not node.stream.inputs[alias].optional and node.sources[alias] != (node.path,)
 
 
-def _scope(node: Node, seen: Mapping[str, Update | None]) -> dict[str, Any]:
-    """The variables of the expressions: channels, and what begins with an underscore."""
-    scope: dict[str, Any] = {}
-    for alias, update in seen.items():
-        scope[f"{alias}._present"] = update is not None
-        if update is not None:
-            scope[f"{alias}._time"] = update.timestamp
-            scope[f"{alias}._key"] = update.key
-            scope[f"{alias}._stream"] = update.stream
-            for name, value in update.values.items():
-                scope[f"{alias}.{name}"] = value
-    return scope
-
-
-def _owners(owner: str, inputs: Iterable[Update]) -> tuple[str, ...]:
+def _owners(owner: str, inputs: Sequence[Update]) -> tuple[str, ...]:
+    alone = (owner,)
+    if all(each.owners == alone for each in inputs):
+        return alone
     named = {owner}
     for each in inputs:
         named.update(each.owners or (each.stream.partition("/")[0],))

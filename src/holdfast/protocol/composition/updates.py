@@ -72,6 +72,8 @@ def check_values(values: Any, types: dict[str, str]) -> dict[str, Any]:
 
 def fits(value: Any, kind: str) -> bool:
     """Whether a value may stand in a channel of this type."""
+    if kind == "number" and type(value) is float:
+        return math.isfinite(value)
     if kind.endswith("[]"):
         element = kind.removesuffix("[]")
         return (
@@ -90,6 +92,8 @@ def fits(value: Any, kind: str) -> bool:
 
 def weight(value: Any) -> int:
     """Bytes, about, that a value of a channel takes."""
+    if type(value) is float:
+        return 8
     if isinstance(value, list):
         return sum(weight(each) for each in value)
     return 4 * len(value) if isinstance(value, str) else 8

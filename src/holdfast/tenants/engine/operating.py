@@ -2,12 +2,16 @@
 compiled expressions, so a task that is run again answers the same.
 
 A window that has to let go of very much at once needs more of itself than was brought along: then
-there is no outcome, and whoever has the store at hand does it (`storing.complete`)."""
+there is no outcome, and whoever has the store at hand does it (`storing.complete`).
+
+Tasks make the rows of the store too, so that the driver, of which there is one, only inserts them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Final
 
 import msgspec
 
@@ -25,31 +29,43 @@ from holdfast.protocol.composition.windows import Fetch, SavedWindow, Window
 from holdfast.tenants.engine.planning import Bundle
 from holdfast.tenants.expressions import compiled_or_broken
 
-__all__ = ["Outcome", "Row", "operate", "read_outcome", "write_outcome"]
+__all__ = ["COLUMNS", "Outcome", "operate", "read_outcome", "write_outcome"]
 
 FetchOf = Callable[[SavedWindow], Fetch]
 """Of a window: where its pairs come from that were not brought along."""
 
 
-class Row(msgspec.Struct, frozen=True):
-    update: Update
-    late: bool = False
-    derived: bool = False
+StoredRow = tuple[str, int, int, int, str, int, str, str, float | None, float | None]
+"""One of the table `updates`."""
+COLUMNS: Final = (
+    *("path", "number", "position", "timestamp", "partition_key", "late", "body", "words"),
+    *("latitude", "longitude"),
+)
 
 
 class Outcome(msgspec.Struct):
     """Of one bundle."""
 
-    rows: list[Row] = []
+    rows: list[StoredRow] = []
+    positions: list[int] = []
+    """Log entries that it came of; each has a row of its own."""
+    latest: list[tuple[str, str, str]] = []
+    """Path, partition and body of the last update, where there is a new one."""
+    numbers: dict[str, int] = {}
+    """The next offset of each composite stream with a result."""
     failures: list[Failure] = []
-    calls: list[tuple[str, Update]] = []
-    """Actions, and the updates that set them off."""
+    calls: list[tuple[str, str, str]] = []
+    """Actions, and the origin and the body of the updates that set them off."""
     lags: list[tuple[str, str, Lag | None]] = []
     windows: list[SavedWindow] = []
     runs: int = 0
     discarded: int = 0
     work: dict[str, int] = {}
     """For each stream that was published to, the most steps that an update set off."""
+
+    @property
+    def results(self) -> int:
+        return len(self.rows) - len(self.positions)
 
 
 def operate(
@@ -64,10 +80,13 @@ def operate(
     }
     outcome = Outcome()
     lags: dict[tuple[str, str], Lag | None] = {}
+    last: dict[tuple[str, str], str] = {}
     for update in bundle.entries:
         settled = settle(update, part, world, calculations, limits)
-        _note(outcome, update, settled)
-        lags |= settled.lags
+        _note(outcome, update, settled, last)
+        if settled.lags:
+            lags |= settled.lags
+    outcome.latest = [(path, key, body) for (path, key), body in last.items()]
     outcome.lags = [(path, source, lag) for (path, source), lag in sorted(lags.items())]
     outcome.windows = [
         window.saved(path, scope)
@@ -77,14 +96,52 @@ def operate(
     return outcome
 
 
-def _note(outcome: Outcome, update: Update, settled: Settled) -> None:
-    outcome.rows.append(Row(update, settled.late))
-    outcome.rows += [Row(each, derived=True) for each in settled.updates]
+def _note(
+    outcome: Outcome, update: Update, settled: Settled, last: dict[tuple[str, str], str]
+) -> None:
+    rows = outcome.rows
+    outcome.positions.append(update.position)
+    row = _row(update, int(settled.late))
+    rows.append(row)
+    if not settled.late:
+        last[update.stream, update.key] = row[6]
+    for each in settled.updates:
+        row = _row(each, 0)
+        rows.append(row)
+        last[each.stream, each.key] = row[6]
+        outcome.numbers[each.stream] = each.offset + 1
     outcome.failures += settled.failures
-    outcome.calls += [(call.action, call.update) for call in settled.calls]
+    outcome.calls += [
+        (call.action, f"{call.update.stream}@{call.update.offset}", _JSON(call.update).decode())
+        for call in settled.calls
+    ]
     outcome.runs += settled.runs
     outcome.discarded += settled.discarded
     outcome.work[update.stream] = max(settled.work, outcome.work.get(update.stream, 0))
+
+
+def _row(update: Update, late: int) -> StoredRow:
+    values = update.values
+    words = ""
+    for value in values.values():
+        if isinstance(value, str):
+            words = " ".join(each for each in values.values() if isinstance(each, str)).casefold()
+            break
+    latitude, longitude = values.get("latitude"), values.get("longitude")
+    if not (isinstance(latitude, float) and isinstance(longitude, float)):
+        latitude = longitude = None
+    return (
+        update.stream,
+        update.offset,
+        update.position,
+        update.timestamp,
+        update.key,
+        late,
+        _JSON(update).decode(),
+        words,
+        latitude,
+        longitude,
+    )
 
 
 def _world(bundle: Bundle, part: Part, fetch: FetchOf | None) -> World:
@@ -103,6 +160,7 @@ def _world(bundle: Bundle, part: Part, fetch: FetchOf | None) -> World:
     return world
 
 
+_JSON = msgspec.json.Encoder(order="deterministic").encode
 _ENCODER = msgspec.msgpack.Encoder(order="deterministic")
 _DECODER = msgspec.msgpack.Decoder(Outcome)
 

@@ -201,10 +201,9 @@ def _gathered(number: int, rows: Sequence[Any], database: Database) -> list[Outc
 
 
 def _counts(outcomes: Sequence[Outcome]) -> dict[str, int]:
-    derived = sum(row.derived for outcome in outcomes for row in outcome.rows)
     return {
-        "updates": sum(len(outcome.rows) for outcome in outcomes) - derived,
-        "results": derived,
+        "updates": sum(len(outcome.positions) for outcome in outcomes),
+        "results": sum(outcome.results for outcome in outcomes),
         "failures": sum(len(outcome.failures) for outcome in outcomes),
         "discarded": sum(outcome.discarded for outcome in outcomes),
     }

@@ -8,15 +8,14 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from holdfast.errors import HoldfastError, StoreCorruptError
 from holdfast.protocol.composition.definitions import owner_of
-from holdfast.protocol.composition.updates import Update
 from holdfast.tenants.catalog import Change
-from holdfast.tenants.engine.operating import Outcome, Row, operate
+from holdfast.tenants.engine.operating import COLUMNS, Outcome, operate
 from holdfast.tenants.engine.planning import Bundle, Plan, Planner, read_plan
 from holdfast.tenants.log import Entry, read_at
 from holdfast.tenants.store.database import Database, Work
@@ -35,11 +34,6 @@ __all__ = [
 MOST_WAITING: Final = 10_000
 """Calls of one tenant that are yet to be made."""
 _TOO_MANY: Final = f"not done: {MOST_WAITING} of your calls are waiting already"
-
-_COLUMNS: Final = (
-    *("path", "number", "position", "timestamp", "partition_key", "late", "body", "words"),
-    *("latitude", "longitude"),
-)
 
 _ENCODE = msgspec.json.Encoder(order="deterministic").encode
 
@@ -90,7 +84,7 @@ def store(database: Database, batch: int, outcomes: Sequence[Outcome]) -> Plan |
 def _check_whole(batch: int, entries: Sequence[Entry], outcomes: Sequence[Outcome]) -> None:
     """A batch with an update missing, or one too many, must not be stored."""
     planned = Counter(entry.position for entry in entries if entry.kind == "update")
-    made = Counter(row.update.position for each in outcomes for row in each.rows if not row.derived)
+    made = Counter(position for each in outcomes for position in each.positions)
     if planned != made:
         raise IncompleteBatchError(
             f"batch {batch}: has {made.total()} of {planned.total()} updates; it is run again"
@@ -125,18 +119,16 @@ def _apply(work: Work, change: Change) -> None:
 
 
 def _insert(work: Work, outcome: Outcome) -> None:
-    work.load("updates", _COLUMNS, [_row(row) for row in outcome.rows])
-    last = {(r.update.stream, r.update.key): r.update for r in outcome.rows if not r.late}
+    work.load("updates", COLUMNS, outcome.rows)
     work.many(
         "INSERT INTO latest (path, partition_key, body) VALUES (?, ?, ?) "
         "ON CONFLICT (path, partition_key) DO UPDATE SET body = excluded.body",
-        [(path, key, _ENCODE(update).decode()) for (path, key), update in last.items()],
+        outcome.latest,
     )
-    numbers = {r.update.stream: r.update.offset + 1 for r in outcome.rows if r.derived}
     work.many(
         "INSERT INTO numbers (path, following) VALUES (?, ?) "
         "ON CONFLICT (path) DO UPDATE SET following = excluded.following",
-        numbers.items(),
+        outcome.numbers.items(),
     )
     work.many(
         "INSERT INTO failures (path, position, number, timestamp, kind, message) "
@@ -154,7 +146,7 @@ def _insert(work: Work, outcome: Outcome) -> None:
                 (path, source, _ENCODE(lag).decode()),
             )
     save_windows(work, outcome.windows)
-    insert_calls(work, [(action, _origin(u), _ENCODE(u).decode()) for action, u in outcome.calls])
+    insert_calls(work, outcome.calls)
 
 
 def insert_calls(work: Work, calls: Iterable[tuple[str, str, str]]) -> None:
@@ -181,27 +173,4 @@ def insert_calls(work: Work, calls: Iterable[tuple[str, str, str]]) -> None:
         "INSERT INTO calls (id, tenant, action, origin, body, state, tries, due, said) "
         "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
         rows,
-    )
-
-
-def _origin(update: Update) -> str:
-    return f"{update.stream}@{update.offset}"
-
-
-def _row(row: Row) -> tuple[Any, ...]:
-    update = row.update
-    latitude, longitude = (update.values.get(name) for name in ("latitude", "longitude"))
-    placed = isinstance(latitude, float) and isinstance(longitude, float)
-    words = " ".join(value for value in update.values.values() if isinstance(value, str))
-    return (
-        update.stream,
-        update.offset,
-        update.position,
-        update.timestamp,
-        update.key,
-        int(row.late),
-        _ENCODE(update).decode(),
-        words.casefold(),
-        latitude if placed else None,
-        longitude if placed else None,
     )
