@@ -152,7 +152,10 @@ class Rig:
     def work(self) -> list[Command]:
         """Let the stage finish what it is at."""
         work = self.waiting.popleft()
-        rows = sorted((row for rows in work.stretch.rows.values() for row in rows), key=str)
+        rows = sorted(
+            (row for rows in work.stretch.rows.values() for row in rows),
+            key=lambda row: (row.stime, row.key),
+        )
         commands = self.node.finished(work, {"o": rows}, self.now)
         if self.saves and not work.tentative:
             commands += self.node.saved(work.stretch.stop, self.now)
