@@ -1,7 +1,7 @@
 """`FastAmta`: the window of `amta` over float64 values, compiled by numba (extra `fast`).
 
-`choose.aggregator` picks it; importing this module needs numba. The arithmetic is in `kernels`;
-here are the checks before it and what the pure window does on its behalf.
+`choose.aggregator` picks it where it is faster; importing this module needs numba. The arithmetic
+is in `kernels`; here are the checks before it and what the pure window does on its behalf.
 """
 
 from __future__ import annotations

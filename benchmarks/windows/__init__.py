@@ -1,0 +1,1 @@
+"""Peers that the part `windows` measures AMTA against."""
