@@ -20,6 +20,7 @@ from pyspark.sql.types import LongType, StructField, StructType, TimestampType
 
 from holdfast.spark.stages.entries import Entry, Order
 from holdfast.spark.stages.journal import Journal
+from holdfast.spark.stages.processor import CHANGES_BASE
 from holdfast.spark.stages.query import Result
 from holdfast.topology import Topology
 from holdfast.wire.chunks import Chunk
@@ -111,10 +112,11 @@ class FakeQuery:
     ) -> None:
         self.journal = Journal(folder / "journal")
         self.failure: str | None = None
+        self.is_damaged = False
         self.progress = {"durationMs": {"triggerExecution": 250}}
         self._engine = engine
         self._stateful = compiled.stateful
-        self._checkpoint = folder / "checkpoint.json"
+        self._checkpoint = folder / "checkpoint"
         self._deliver = deliver
         self._ending = Event()
         engine.query = self
@@ -131,9 +133,9 @@ class FakeQuery:
     def _run(self) -> None:
         base: dict[int, list[int]] = {}
         fork: dict[int, list[int]] | None = None
-        done = 0
+        done = applied = 0
         if self._checkpoint.exists():
-            done, base, fork = _read_states(self._checkpoint.read_text())
+            done, base, fork, applied = _read_states(self._checkpoint.read_text())
         self._engine.newest = done
         try:
             while not self._ending.wait(0.002):
@@ -142,6 +144,10 @@ class FakeQuery:
                         if self._ending.wait(0.002):
                             return
                     result, base, fork = self._carry_out(entry, base, fork)
+                    if entry.order in CHANGES_BASE and not entry.tentative:
+                        applied = entry.number
+                    if entry.order is Order.DROP and self._stateful:
+                        result = replace(result, applied=applied)
                     while not self._engine.delivers:
                         if self._ending.wait(0.002):
                             return
@@ -151,7 +157,7 @@ class FakeQuery:
                     self._engine.done.append(entry.order)
                     self._engine.newest = done
                     if self._engine.commits:
-                        self._commit(done, base, fork)
+                        self._commit(done, base, fork, applied)
         except Exception as error:
             self.failure = f"{type(error).__name__}: {error}"
 
@@ -186,9 +192,9 @@ class FakeQuery:
         self.journal.drop_to(states[0])
 
 
-def _read_states(text: str) -> tuple[int, dict[int, list[int]], dict[int, list[int]] | None]:
-    done, base, fork = json.loads(text)
-    return done, _numbered(base), None if fork is None else _numbered(fork)
+def _read_states(text: str) -> tuple[int, State, State | None, int]:
+    done, base, fork, applied = json.loads(text)
+    return done, _numbered(base), None if fork is None else _numbered(fork), applied
 
 
 def _numbered(state: dict[str, list[int]]) -> dict[int, list[int]]:

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from holdfast.errors import StoreUnavailableError
+from holdfast.errors import StoreCorruptError, StoreUnavailableError
 from holdfast.parties import disk_log
 from holdfast.parties.disk_log import DiskLog
 from holdfast.tuples import Row, Segment
@@ -74,15 +74,64 @@ def test_a_log_that_was_cut_off_anywhere_has_a_beginning_of_what_was_written(
     assert found(tmp_path) == [*again, (added, {"place": 20})]
 
 
-def test_a_flipped_bit_ends_the_log_there(tmp_path: Path) -> None:
-    written = wrote(tmp_path, 8)
+def test_a_cut_at_any_byte_leaves_the_whole_records_before_it(tmp_path: Path) -> None:
+    written = wrote(tmp_path, 3)
     [path, *_] = sorted(tmp_path.glob("*.log"))
-    data = bytearray(path.read_bytes())
-    data[len(data) // 2] ^= 1
-    path.write_bytes(bytes(data))
-    again = found(tmp_path)
-    assert again == written[: len(again)]
-    assert 0 < len(again) < len(written)
+    data = path.read_bytes()
+    for cut in range(len(data)):
+        for zeros in (0, 40):
+            path.write_bytes(data[:cut] + bytes(zeros))
+            again = found(tmp_path)
+            assert again == written[: len(again)]
+            assert found(tmp_path) == again
+            for each in tmp_path.glob("*.log"):
+                if each != path:
+                    each.unlink()
+
+
+def test_a_flipped_bit_is_named_and_costs_one_record(tmp_path: Path) -> None:
+    """Whichever byte it is in: file and offset are named, and the other records are kept."""
+    written = wrote(tmp_path, 4)
+    [path, *_] = sorted(tmp_path.glob("*.log"))
+    data = path.read_bytes()
+    for at in range(len(data)):
+        flipped = bytearray(data)
+        flipped[at] ^= 1 << at % 8
+        path.write_bytes(bytes(flipped))
+        log = DiskLog(tmp_path)
+        [damage] = log.damage
+        with pytest.raises(StoreCorruptError, match=f"{path}: .* at byte {damage.offset}"):
+            log.take()
+        records = [(each.segment, each.facts) for each in log.take(damaged=True)]
+        log.close()
+        for each in tmp_path.glob("*.log"):
+            if each != path:
+                each.unlink()
+        assert damage.path == path
+        assert damage.offset <= at < damage.offset + damage.size
+        lost = [each for each in written if each not in records]
+        assert len(lost) == 1
+        assert records == [each for each in written if each not in lost]
+        assert damage.is_last == (lost == written[-1:])
+        assert path.read_bytes() == flipped
+
+
+def test_an_older_file_that_is_cut_off_is_damaged(tmp_path: Path) -> None:
+    wrote(tmp_path, 3)
+    kept = wrote(tmp_path, 2)
+    older = sorted(tmp_path.glob("*.log"))[0]
+    older.write_bytes(older.read_bytes()[:-1])
+    log = DiskLog(tmp_path)
+    [damage] = log.damage
+    assert (damage.path, damage.is_last) == (older, False)
+    assert [each.segment for each in log.take(damaged=True)][-2:] == [seg for seg, _ in kept]
+    log.close()
+
+
+def test_a_log_of_the_former_format_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "000000000.log").write_bytes(b"HFL1" + bytes(100))
+    with pytest.raises(StoreCorruptError, match="earlier version"):
+        DiskLog(tmp_path)
 
 
 class FullDisk:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 from holdfast.errors import StoreUnavailableError
-from holdfast.parties.disk_log import DiskLog
+from holdfast.parties.disk_log import MARK, DiskLog
 from holdfast.parties.reader import Told
 from holdfast.protocol import recovery
 from holdfast.spark.stages.entries import Order
@@ -100,6 +101,69 @@ def test_a_reader_stays_while_a_replica_is_started_again(tmp_path: Path) -> None
             rig.open()
             hear(end_of(200))
         assert final_answers(heard) == numbers(200)
+
+
+# On a folder that has lost something
+
+
+def cut_log(folder: Path, records: int) -> None:
+    """Take so many records from the end of a replica's log, as a power failure may."""
+    path = max(folder.glob("*.log"), key=lambda each: each.stat().st_size)
+    data = path.read_bytes()
+    begins = [at for at in range(len(data)) if data.startswith(MARK, at)]
+    os.truncate(path, begins[-records])
+
+
+@pytest.mark.parametrize("records", [1, 2, 5])
+def test_a_log_that_is_behind_the_state_never_gives_wrong_rows(
+    tmp_path: Path, records: int
+) -> None:
+    """Buckets after the end of such a log are in the state already."""
+    with Rig(tmp_path, kept="1h") as rig:
+        rig.open()
+        for first in range(0, 300, 30):
+            rig.bring(first, first + 30)
+            wait_for(lambda first=first: rig.boundary() >= end_of(first + 30))
+        rig.close()
+        cut_log(rig.topology.state_folder / "sums/1" / "log", records)
+        rig.open()
+        rig.bring(300, 400)
+        right = numbers(400)
+        found = rig.final(end_of(400), may_skip=True)
+        assert found
+        assert [each for each in found if each not in right] == []
+        assert found[-1] == right[-1]
+        assert rig.replicas["sums/1"].status()["was_damaged"]
+
+
+@pytest.mark.parametrize("which", ["log", "journal"])
+def test_a_replica_whose_files_are_damaged_sets_them_aside(tmp_path: Path, which: str) -> None:
+    with Rig(tmp_path, kept="1h") as rig:
+        rig.open()
+        rig.bring(0, 300)
+        wait_for(lambda: rig.boundary() >= end_of(300))
+        rig.close()
+        folder = rig.topology.state_folder / "sums/1"
+        if which == "log":
+            path = max((folder / "log").glob("*.log"), key=lambda each: each.stat().st_size)
+            data = bytearray(path.read_bytes())
+            data[len(data) // 2] ^= 1
+            path.write_bytes(bytes(data))
+        else:
+            (folder / "damaged.txt").write_text("entry 7 of the journal cannot be read")
+        replica = rig.open()
+        wait_for(lambda: replica.status()["ready"])
+        assert replica.status()["was_damaged"]
+        assert (folder / "set-aside" / which).exists()
+        assert not (folder / "damaged.txt").exists()
+        rig.bring(300, 400)
+        found = rig.final(end_of(400), may_skip=True)
+        assert [each for each in found if each not in numbers(400)] == []
+        assert found[-1] == numbers(400)[-1]
+        rig.close()
+        replica = rig.open()
+        wait_for(lambda: replica.status()["ready"])
+        assert not replica.status()["was_damaged"]
 
 
 # With a peer

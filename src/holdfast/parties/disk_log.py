@@ -1,33 +1,48 @@
 """What a party has published or taken in, on disk: records that are there whole or not at all.
 
 A record has a few facts and the rows of some buckets. The log is a row of files; old ones go when
-all in them is dropped. What a crash cut off at the end is cut off when the log is opened again.
+all in them is dropped.
+
+A torn tail and damage are two things. A record that a crash has left unfinished at the end of the
+newest file was never acknowledged: it is cut off when the log is opened again. Any other record
+that cannot be read is damage: it stays where it is, the records after it are kept, and `take`
+raises an error that names the file and the offset.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import os
 import zlib
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from struct import Struct
 from typing import Any, Final
 
-from holdfast.errors import StoreUnavailableError
+from holdfast.errors import StoreCorruptError, StoreUnavailableError
 from holdfast.parties.whole_files import sync
 from holdfast.tuples import Row, Segment
 from holdfast.wire.chunks import Chunk
 
-__all__ = ["DiskLog", "Record"]
+__all__ = ["Damage", "DiskLog", "Record"]
 
-HEAD: Final = Struct(">4sIII")
-"""A mark, the length of the header, its checksum, and that of the chunks' bytes."""
-MARK: Final = b"HFL1"
+logger = logging.getLogger(__name__)
+
+HEAD: Final = Struct(">4sIIQII")
+"""A mark, length and checksum of the header, length and checksum of the chunks' bytes, and the
+checksum of these."""
+UNCHECKED: Final = HEAD.size - 4
+"""The bytes of a head that its own checksum is of."""
+MARK: Final = b"HFL2"
+FORMER_MARK: Final = b"HFL1"
+ZEROS: Final = 16
+"""A file that ends with so many zeros was made longer, and then not written: no record does."""
 FILE_SIZE: Final = 2**26
 """After so many bytes a new file is begun."""
 
@@ -39,6 +54,21 @@ class Record:
     segment: Segment
     """Its rows are chunks that lie on disk."""
     facts: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """Bytes of a log that cannot be read."""
+
+    path: Path
+    offset: int
+    size: int
+    is_last: bool
+    """Whether no record follows."""
+
+    def __str__(self) -> str:
+        place = "the last record" if self.is_last else "a record"
+        return f"{self.path}: {place}, at byte {self.offset}, is damaged ({self.size} bytes)"
 
 
 @dataclass(slots=True)
@@ -59,11 +89,16 @@ class DiskLog:
         self._durable = durable
         folder.mkdir(parents=True, exist_ok=True)
         self.records: list[Record] = []
-        """What was found when the log was opened; take it with `take`."""
+        """Records found when the log was opened; take them with `take`."""
+        self.damage: list[Damage] = []
+        """Bytes that could not be read when the log was opened."""
         self._files: deque[_File] = deque()
-        for path in sorted(folder.glob("*.log")):
-            found = list(_read(path))
+        paths = sorted(folder.glob("*.log"))
+        newest = next((path for path in reversed(paths) if path.stat().st_size), None)
+        for path in paths:
+            found, damage = _read(path, is_newest=path == newest)
             self.records += found
+            self.damage += damage
             end = max((record.segment.end for record in found), default=0)
             self._files.append(_File(path, path.stat().st_size, end))
         self._number = int(self._files[-1].path.stem) + 1 if self._files else 0
@@ -74,8 +109,13 @@ class DiskLog:
         """In bytes."""
         return sum(file.size for file in list(self._files))
 
-    def take(self) -> list[Record]:
-        """What was found when the log was opened; it is forgotten here."""
+    def take(self, *, damaged: bool = False) -> list[Record]:
+        """Records found when the log was opened; they are forgotten here. `damaged`: answer those
+        that can be read of a log that is damaged; else that is an error."""
+        if self.damage and not damaged:
+            raise StoreCorruptError(
+                f"{self.damage[0]}; restore the file from a copy, or delete {self.folder}"
+            )
         found, self.records = self.records, []
         return found
 
@@ -101,7 +141,9 @@ class DiskLog:
         for each in data:
             check = zlib.crc32(each, check)
         path, start = self._files[-1].path, self._files[-1].size
-        head = HEAD.pack(MARK, len(header), zlib.crc32(header), check) + header
+        lengths = sum(map(len, data))
+        head = HEAD.pack(MARK, len(header), zlib.crc32(header), lengths, check, 0)[:UNCHECKED]
+        head += zlib.crc32(head).to_bytes(4, "big") + header
         try:
             for each in (head, *data):
                 self._write(each)
@@ -159,25 +201,88 @@ class DiskLog:
         return file
 
 
-def _read(path: Path) -> Iterator[Record]:
-    """The whole records of a file; what follows the last one is cut off."""
-    good = 0
-    with path.open("rb") as file:
-        length = os.fstat(file.fileno()).st_size
-        while good + HEAD.size <= length:
-            mark, size, check, check_data = HEAD.unpack(file.read(HEAD.size))
-            header = file.read(size)
-            if mark != MARK or len(header) < size or zlib.crc32(header) != check:
-                break
-            said = json.loads(header)
-            offset = good + HEAD.size + size
-            data = sum(each[2] for each in said["rows"])
-            if offset + data > length or zlib.crc32(file.read(data)) != check_data:
-                break
-            yield Record(_segment(path, offset, said), said["facts"])
-            good = offset + data
-    if good < length:
-        os.truncate(path, good)
+def _read(path: Path, *, is_newest: bool) -> tuple[list[Record], list[Damage]]:
+    """The records of a file, and what of it cannot be read; a torn tail is cut off."""
+    records: list[Record] = []
+    damage: list[Damage] = []
+    with path.open("rb") as file, suppress(ValueError):
+        # An empty file cannot be mapped.
+        with mmap(file.fileno(), 0, access=ACCESS_READ) as data:
+            end, torn = _go_through(path, data, records, damage, is_newest=is_newest)
+        if torn:
+            logger.warning("%s: cut off at byte %d, for its last record is unfinished", path, end)
+            os.truncate(path, end)
+    return records, damage
+
+
+def _go_through(
+    path: Path, data: mmap, records: list[Record], damage: list[Damage], *, is_newest: bool
+) -> tuple[int, bool]:
+    """Answers where the last record ends, and whether an unfinished one follows it."""
+    at, length = 0, len(data)
+    while at < length:
+        read = _record(path, data, at)
+        if read is not None:
+            record, at = read
+            records.append(record)
+            continue
+        if data[at : at + len(FORMER_MARK)] == FORMER_MARK:
+            raise StoreCorruptError(
+                f"{path}: was written by an earlier version of Holdfast; delete the folder of the "
+                "party to begin anew"
+            )
+        following = data.find(MARK, at + 1)
+        while following >= 0 and _record(path, data, following) is None:
+            following = data.find(MARK, following + 1)
+        if following < 0 and is_newest and _is_torn(data, at):
+            return at, True
+        stop = length if following < 0 else following
+        damage.append(Damage(path, at, stop - at, is_last=is_newest and following < 0))
+        at = stop
+    return at, False
+
+
+def _record(path: Path, data: mmap, at: int) -> tuple[Record, int] | None:
+    """The record that begins here, and where it ends; None if it cannot be read."""
+    lengths = _lengths(data, at)
+    if lengths is None:
+        return None
+    header_length, header_check, size, check = lengths
+    begin = at + HEAD.size + header_length
+    if begin + size > len(data):
+        return None
+    header = data[at + HEAD.size : begin]
+    if zlib.crc32(header) != header_check:
+        return None
+    with memoryview(data) as view, view[begin : begin + size] as chunks:
+        if zlib.crc32(chunks) != check:
+            return None
+    said = json.loads(header)
+    return Record(_segment(path, begin, said), said["facts"]), begin + size
+
+
+def _lengths(data: mmap, at: int) -> tuple[int, int, int, int] | None:
+    """What a head says of its record; None if it is no head."""
+    head = data[at : at + HEAD.size]
+    if len(head) < HEAD.size:
+        return None
+    mark, header, header_check, size, check, own = HEAD.unpack(head)
+    if mark != MARK or zlib.crc32(head[:UNCHECKED]) != own:
+        return None
+    return header, header_check, size, check
+
+
+def _is_torn(data: mmap, at: int) -> bool:
+    """Whether what follows is a record that was never written to its end: it goes on after the end
+    of the file, or the disk has not written its end. Who appends waits until the disk
+    has written all of a record, so nobody was told that it is safe."""
+    length = len(data)
+    if length - at < HEAD.size:
+        return True
+    lengths = _lengths(data, at)
+    if lengths is not None and at + HEAD.size + lengths[0] + lengths[2] > length:
+        return True
+    return not any(data[max(at, length - ZEROS) : length])
 
 
 def _segment(path: Path, offset: int, said: Mapping[str, Any]) -> Segment:

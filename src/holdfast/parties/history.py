@@ -19,7 +19,7 @@ class History:
     """The log of a replica. Only its loop writes."""
 
     def __init__(self, folder: Path) -> None:
-        self._log = DiskLog(folder)
+        self._log = DiskLog(folder, durable=True)
         self.base = 0
         """Where the base of the query stands: the end of the last stretch it has done."""
         self.done = 0
@@ -80,7 +80,8 @@ class History:
     def forget(self) -> None:
         """There is no state, and nothing that was published."""
         self.has_state = False
-        self.base = self.consistent_from = 0
+        # Entries may be numbered anew.
+        self.base = self.done = self.consistent_from = 0
         self._restored = []
         self._log.clear()
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from holdfast.errors import StoreCorruptError
 from holdfast.parties.fitting import Fitting
 from holdfast.parties.history import History
 from holdfast.parties.places import (
@@ -71,7 +72,9 @@ class Replica:
         self.place = place_of(topology, name)
         self.settings = workplace.settings
         self.counts = workplace.counts
-        self._history = History(workplace.folder / "log")
+        self._history = self._open_history()
+        self._applied: int | None = None
+        """The last entry in the base of the query when it was at the end of its journal."""
         self._node: Node | None = None
         self._works: dict[int, Work] = {}
         """What the query has been asked to do and has not done, by entry."""
@@ -93,6 +96,14 @@ class Replica:
             self._reruns = Reruns(self.settings.size, int(workplace.stage.span))
         above = (party for parties in self.place.inputs.values() for party in parties)
         workplace.open(self, [*above, *self.place.peers])
+
+    def _open_history(self) -> History:
+        folder = self._workplace.folder / "log"
+        try:
+            return History(folder)
+        except StoreCorruptError as error:
+            self._workplace.set_aside(str(error))
+            return History(folder)
 
     # What whoever runs it sees
 
@@ -214,6 +225,8 @@ class Replica:
                 self._history.base = self._workplace.journal.read(result.entry).end
             case Order.COPY:
                 self._send_state(result)
+            case Order.DROP:
+                self._applied = result.applied
             case Order.RERUN if self._reruns is not None and self._node is not None:
                 rerun = self._reruns.answered(result.entry)
                 if rerun is not None:
@@ -263,6 +276,16 @@ class Replica:
 
     def begin(self, now: int) -> None:
         history, size = self._history, self.settings.size
+        if history.has_state and self._applied not in (None, history.done):
+            logger.error(
+                "%s: its log ends with entry %d of its journal and its state with entry %d; it "
+                "starts over, and gets its state from a peer or its inputs",
+                self.name,
+                history.done,
+                self._applied,
+            )
+            history.forget()
+            self._workplace.was_damaged = True
         self._node = self._make_node(now, lost=not history.has_state)
         if history.has_state:
             lines = {self.stream: history.take_published(size)}

@@ -14,10 +14,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from holdfast.errors import InvalidArgumentError, StoreUnavailableError
+from holdfast.errors import InvalidArgumentError, StoreCorruptError, StoreUnavailableError
 from holdfast.parties.actions import answer_action
 from holdfast.parties.arrivals import EventTimes, stamped
-from holdfast.parties.disk_log import DiskLog
+from holdfast.parties.disk_log import DiskLog, Record
 from holdfast.parties.loop import Clock, Loop
 from holdfast.parties.neighbours import Neighbours
 from holdfast.parties.places import identities_of, retention_of, security_of
@@ -60,13 +60,15 @@ class SourceParty:
         self.schema = schema.insert(0, pa.field(STIME, pa.timestamp("us", "UTC"), nullable=False))
         self.clock = clock or Clock()
         self.rows = 0
+        self.damaged_bytes = 0
+        """Bytes of its logs that could not be read when it was started."""
         self.folder: Path = topology.state_folder / name
         self._size = int(topology.bucket)
         check_purpose(self.folder, source_purpose(topology, name))
         self._log = DiskLog(self.folder / "log", durable=True)
         self._arrived = DiskLog(self.folder / "arrived", durable=True)
         """What was taken in and is not in the log."""
-        records = self._log.take()
+        records = self._found(self._log)
         self.place: Any = records[-1].facts.get("place") if records else None
         """How far whatever brings the rows has come with what was taken in."""
         self._times = (
@@ -107,9 +109,29 @@ class SourceParty:
         )
         self._loop.start()
 
+    def _found(self, log: DiskLog) -> list[Record]:
+        """The records of a log. One that is damaged in the middle has a gap there, as its readers
+        are told. The last record says how far the source has come: without it, rows would be
+        brought again under other times."""
+        for damage in log.damage:
+            if damage.is_last:
+                raise StoreCorruptError(
+                    f"{damage}; restore the file from a copy, or give up the rows in it with "
+                    f"`truncate -s {damage.offset} {damage.path}`: rows that are brought again may "
+                    "then be counted twice"
+                )
+            logger.error(
+                "%s: %s; its rows are lost, later ones are kept; restore the file from a copy and "
+                "start the source again to have them",
+                self.name,
+                damage,
+            )
+            self.damaged_bytes += damage.size
+        return log.take(damaged=True)
+
     def _recover(self) -> None:
         """Take in again what had been taken in and was not logged."""
-        for record in self._arrived.take():
+        for record in self._found(self._arrived):
             if record.segment.end > self._source.line.end or self._times is not None:
                 for row in record.segment.rows:
                     self._keep(row.value.table(), record.segment.start, record.facts["place"])
@@ -352,6 +374,7 @@ class SourceParty:
             "late_rows": 0 if self._times is None else self._times.late,
             "idle": self._times is not None and self._times.clock.is_idle(self.clock.passed()),
             "log_bytes": self._log.size,
+            "damaged_bytes": self.damaged_bytes,
             "full": line.is_full,
             "callers": self._server.parties,
             "refused": self._server.refused,

@@ -6,13 +6,17 @@ takes part, the query finishes what an earlier life has left in the journal.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from shutil import rmtree
 from threading import Event
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from holdfast.errors import StoreCorruptError
 from holdfast.parties.counts import ReplicaCounts, spark_status
 from holdfast.parties.inbox import Inbox
 from holdfast.parties.loop import Clock, Loop
@@ -26,6 +30,7 @@ from holdfast.parties.places import (
 )
 from holdfast.parties.purpose import check_purpose, stage_purpose
 from holdfast.parties.service import StageService
+from holdfast.parties.whole_files import sync, write_whole
 from holdfast.protocol.line import Line
 from holdfast.protocol.messages import Message
 from holdfast.spark.stages.compile import compile_stage
@@ -38,6 +43,13 @@ from holdfast.wire.links import Link
 from holdfast.wire.server import LogServer
 
 __all__ = ["Worker", "Workplace"]
+
+logger = logging.getLogger(__name__)
+
+DAMAGE: Final = "damaged.txt"
+"""In the folder of a replica: why its other files are of no use."""
+SET_ASIDE: Final = "set-aside"
+"""In the folder of a replica: files that were of no use when it was started last."""
 
 
 class Worker(Protocol):
@@ -98,6 +110,11 @@ class Workplace:
             for stream, number in self.inputs.items()
         }
         check_purpose(self.folder, stage_purpose(topology, self.stream, self._compiled))
+        self.was_damaged = False
+        """Whether it has set aside the files of an earlier life."""
+        self._damage = self.folder / DAMAGE
+        if self._damage.exists():
+            self.set_aside(self._damage.read_text())
         self._security = security_of(topology)
         self._beat = int(self.stage.heartbeat) / 1e6
         self._drained = -1
@@ -155,10 +172,35 @@ class Workplace:
         self.server.close()
         self.loop.stop()
 
+    def set_aside(self, reason: str) -> None:
+        """Begin with an empty folder, for what is in it is damaged; keep that for whoever wants to
+        look at it."""
+        logger.error(
+            "%s: %s. Its files are set aside in %s; it gets its state from a peer or its inputs",
+            self.name,
+            reason,
+            self.folder / SET_ASIDE,
+        )
+        kept = self.folder / SET_ASIDE
+        rmtree(kept, ignore_errors=True)
+        kept.mkdir()
+        for name in ("checkpoint", "journal", "handed-over", "log"):
+            with suppress(FileNotFoundError):
+                (self.folder / name).rename(kept / name)
+        self._damage.unlink(missing_ok=True)
+        sync(self.folder)
+        self.was_damaged = True
+
     @property
     def failure(self) -> str | None:
         """Why it cannot go on, if it cannot."""
-        return self.loop.failure or self._query.failure
+        failure = self.loop.failure or self._query.failure
+        if failure is None:
+            return None
+        if isinstance(self.loop.error, StoreCorruptError) or self._query.is_damaged:
+            # The next start finds that.
+            write_whole(self._damage, failure.encode())
+        return failure
 
     # The query
 
@@ -195,6 +237,7 @@ class Workplace:
             "party": self.name,
             "kind": "replica",
             "ready": self.ready.is_set(),
+            "was_damaged": self.was_damaged,
             **self.counts.status(),
             "clock_ahead_seconds": self._clock.ahead() / 1e6,
         }

@@ -7,6 +7,8 @@ next, rows are packed for it at once and never go through Spark themselves.
 
 from __future__ import annotations
 
+import ctypes
+import os
 import pickle
 import time
 from collections.abc import Iterator, Sequence
@@ -19,6 +21,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from holdfast.errors import StoreCorruptError
 from holdfast.spark.stages.entries import Entry, Piece
 from holdfast.spark.stages.journal import Journal
 from holdfast.spark.stages.packing import PackChunk, packed_orders, packed_rows
@@ -34,6 +37,8 @@ OPTIONS: Final = "gate.options"
 PATIENCE: Final = 0.2
 """Seconds that Spark waits for a new entry before it is told that there is none."""
 BREATH: Final = 0.005
+KEPT: Final = 64
+"""So many entries that are done are dropped at once, after one wait for the disk."""
 BATCH_ROWS: Final = 2**17
 """Rows that go to Spark at once, at most."""
 
@@ -108,6 +113,8 @@ class GateReader(DataSourceStreamReader):
         self.folder = folder
         self.gate = GateOptions.load(folder)
         self.arrow = to_arrow_schema(self.gate.schema, timezone="UTC")
+        self._dropped = 0
+        """Entries up to this one are not in the journal any more."""
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802
         return {"entry": 0}
@@ -117,7 +124,13 @@ class GateReader(DataSourceStreamReader):
         deadline = time.monotonic() + PATIENCE
         while (last := journal.last) <= start["entry"] and time.monotonic() < deadline:
             time.sleep(BREATH)
-        return {"entry": max(last, start["entry"])}
+        if last < start["entry"]:
+            raise StoreCorruptError(
+                f"{journal.folder}: entry {last} is the last of the journal, and the checkpoint of "
+                f"Spark has done entry {start['entry']}; start the replica with an empty folder, "
+                "it gets its state from a peer or its inputs"
+            )
+        return {"entry": last}
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
         numbers = range(start["entry"] + 1, end["entry"] + 1)
@@ -125,7 +138,11 @@ class GateReader(DataSourceStreamReader):
         return [InputPartition(task) for task in tasks]
 
     def commit(self, end: dict[str, int]) -> None:
-        self._journal.drop_to(end["entry"])
+        if end["entry"] - self._dropped >= KEPT:
+            # What the checkpoint has lost after a power failure is done again with these entries.
+            sync_files_at(self.folder)
+            self._journal.drop_to(end["entry"])
+            self._dropped = end["entry"]
 
     @property
     def _journal(self) -> Journal:
@@ -176,6 +193,16 @@ class GateReader(DataSourceStreamReader):
             ]
             batches.append(pa.record_batch(columns, schema=self.arrow))
         return pa.concat_batches(batches)
+
+
+def sync_files_at(path: Path) -> None:
+    """Wait until all that was written to the file system of this path is safe."""
+    opened = os.open(path, os.O_RDONLY)
+    try:
+        if ctypes.CDLL(None, use_errno=True).syncfs(opened):
+            raise OSError(ctypes.get_errno(), f"{path}: cannot be synced")
+    finally:
+        os.close(opened)
 
 
 def _plan(entries: Sequence[Entry], tasks: int) -> list[_Batch]:

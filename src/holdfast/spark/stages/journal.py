@@ -2,7 +2,9 @@
 
 The node writes entries, the gate source reads them: in the driver's worker to plan a batch, through
 the node's server to get rows. A file appears whole or not at all. An entry is kept until Spark has
-committed the batch it was in, so a batch that is run again reads the same rows.
+committed the batch it was in, so a batch that is run again reads the same rows. It is safe from a
+power failure before Spark can see it, and dropped only when Spark's checkpoint is safe too: a
+checkpoint is never ahead of its journal, and what it has lost can be done again.
 """
 
 from __future__ import annotations
@@ -65,7 +67,10 @@ class Journal:
             for piece in entry.pieces:
                 file.write(piece.chunk.read())
             file.write(entry.state)
+            file.flush()
+            os.fsync(file.fileno())
         unfinished.rename(path)
+        _sync_folder(self.folder)
         self._next += 1
         return entry
 
@@ -100,8 +105,16 @@ class Journal:
         return self.folder / f"{number:012d}{SUFFIX}"
 
 
+def _sync_folder(folder: Path) -> None:
+    opened = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
 class _DamageError(Exception):
-    """What is wrong with a file."""
+    """The defect of a file."""
 
 
 def _read(file: BinaryIO, path: Path, number: int) -> Entry:

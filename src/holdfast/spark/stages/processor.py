@@ -1,7 +1,9 @@
 """The stateful operator of a stage: carries out the orders of the journal on one shard.
 
 It keeps a base, which sees complete buckets only, and beside it a fork while there are previews to
-be made. Spark's state store holds both.
+be made. Spark's state store holds both, and the numbers of the last entry that was carried out and
+of the last one that changed the base: entries of the journal are carried out one after the other,
+and a replica compares the base with its log before it takes part.
 """
 
 from __future__ import annotations
@@ -33,8 +35,10 @@ PACKED: Final = "shard int, entry long, order int, input int, bucket long, place
 ANSWERS: Final = "shard int, entry long, order int, bucket long, place long, blob binary"
 """What it answers: Arrow streams of rows, and the orders that it has carried out, as it was given
 them. An order may have states with it, one for each step with state: who is asked for a copy adds
-its own at the end, who is to install one takes the first."""
+its own at the end, who is to install one takes the first. Who drops its fork adds the number of the
+last entry that changed its base."""
 
+CHANGES_BASE: Final = (Order.WORK, Order.RESTART, Order.INSTALL)
 _CODEC: Final = StateCodec()
 _SHELVES: Final = {
     "parts": "name string, number long",
@@ -48,6 +52,7 @@ class StageProcessor(StatefulProcessor):
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._forked = handle.getValueState("forked", "forked boolean")
+        self._carried_out = handle.getValueState("carried_out", "entry long, base long")
         self._states = {
             name: (
                 handle.getMapState(name, key, "record binary"),
@@ -65,8 +70,18 @@ class StageProcessor(StatefulProcessor):
         shard = key[0]
         shelves = _Shelves(self._states, self._forked)
         in_order = sorted(rows, key=lambda row: (row.entry, row.order == ROWS))
+        last, base = self._carried_out.get() or (None, 0)
         for entry, some in groupby(in_order, key=lambda row: row.entry):
             order, *packed = some
+            if last is not None and entry != last + 1:
+                raise StoreCorruptError(
+                    f"entry {entry} of the journal does not follow entry {last}, the last one in "
+                    "the state; start the replica with an empty folder, it gets its state from a "
+                    "peer or its inputs"
+                )
+            last = entry
+            if order.order in CHANGES_BASE and not order.place:
+                base = entry
             body = order.blob
             match order.order:
                 case Order.WORK:
@@ -80,6 +95,7 @@ class StageProcessor(StatefulProcessor):
                     shelves.fork()
                 case Order.DROP:
                     shelves.drop()
+                    body = _CODEC.encode([*_states_in(body), base])
                 case Order.RESTART:
                     shelves.clear_base()
                 case Order.INSTALL:
@@ -92,6 +108,7 @@ class StageProcessor(StatefulProcessor):
                         "with an empty folder"
                     )
             yield _row(shard, entry, order.order, order.bucket, order.place, body)
+        self._carried_out.update((last, base))
         shelves.save()
 
     def close(self) -> None:

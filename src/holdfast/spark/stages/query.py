@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 
+from holdfast.errors import StoreCorruptError
 from holdfast.spark.columns import column_named
 from holdfast.spark.sessions import DRIVER_GONE
 from holdfast.spark.shards import shard_labels
@@ -105,6 +106,14 @@ class StageQuery:
         except DRIVER_GONE:
             return "Spark's driver has ended"
         return "the query has stopped" if error is None else str(error)
+
+    @property
+    def is_damaged(self) -> bool:
+        """Whether it has stopped because its journal, checkpoint or state cannot be read, or do not
+        fit each other."""
+        failure = self.failure
+        signs = (StoreCorruptError.__name__, str(self._checkpoint), "STATE_STORE", "StateStore")
+        return failure is not None and any(sign in failure for sign in signs)
 
     @property
     def progress(self) -> dict[str, Any] | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -18,9 +18,12 @@ from holdfast.spark.stages.entries import Entry, Order
 from holdfast.spark.stages.rows import BODY, Places
 from holdfast.spark.stages.states import join_states
 from holdfast.tuples import STIME
+from holdfast.windows.stores.codec import StateCodec
 from holdfast.wire.chunks import Chunk
 
 __all__ = ["Result", "result_of", "results_in"]
+
+_CODEC: Final = StateCodec()
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,9 @@ class Result:
     """The rows of each bucket that has any, in the one order of the stream."""
     state: bytes
     """The copy of the base that was asked for."""
+    applied: int | None = None
+    """Of a fork that was dropped: the last entry that has changed the base, -1 if shards differ.
+    None if there is no state."""
 
 
 def results_in(table: pa.Table, schema: pa.Schema, size: int) -> Iterator[Result]:
@@ -53,7 +59,16 @@ def results_in(table: pa.Table, schema: pa.Schema, size: int) -> Iterator[Result
             copies = orders[BODY].take(here).to_pylist()
             states = zip(places.low[here].tolist(), copies, strict=True)
             state = join_states({shard: copy for shard, copy in states if copy is not None})
-        yield Result(entry, order, tuple(rows.chunks_of(entry, size)), state)
+        applied = None
+        if order is Order.DROP and BODY in orders.column_names:
+            applied = _applied(orders[BODY].take(here).to_pylist())
+        yield Result(entry, order, tuple(rows.chunks_of(entry, size)), state, applied)
+
+
+def _applied(bodies: Sequence[bytes | None]) -> int | None:
+    """The entry that all steps of all shards name."""
+    named = {entry for body in bodies if body is not None for entry in _CODEC.decode(body)}
+    return (named.pop() if len(named) == 1 else -1) if named else None
 
 
 def result_of(entry: Entry, made: pa.Table | None, schema: pa.Schema, size: int) -> Result:

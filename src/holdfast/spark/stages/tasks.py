@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Protocol
 
+from holdfast.errors import StoreCorruptError
 from holdfast.spark.answers import portions, tabulate, to_stream
 from holdfast.spark.packing import unpack
 from holdfast.spark.plan import Plan
@@ -38,8 +39,12 @@ class WindowTask:
         self._saved = SavedShard(plan.make_window, plan.signature, parts, pairs)
 
     def take(self, which: int, bucket: int, blob: bytes) -> None:
-        refused = self._saved.window.merge(unpack(blob).partials)
-        assert not len(refused), "the gate gives buckets in order, so nothing is late"
+        if len(self._saved.window.merge(unpack(blob).partials)):
+            # The gate gives buckets in order, so nothing is late.
+            raise StoreCorruptError(
+                f"bucket {bucket} of an entry of the journal is in the state already; start the "
+                "replica with an empty folder, it gets its state from a peer or its inputs"
+            )
 
     def advance(self, boundary: int) -> Iterator[bytes]:
         for portion in portions(self._saved.window.advance(boundary)):
