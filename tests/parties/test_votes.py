@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from contextlib import ExitStack
 from itertools import pairwise
 from pathlib import Path
@@ -213,7 +214,9 @@ def test_quarantine_outlives_a_restart_and_ends_with_a_word(
         rig.bring(0, 300)
         wait_for(lambda: rig.found["quarantined"] == ["clean/3"])
         assert "sums/1: clean/3 lies" in caplog.text
-        assert "clean/3 is in quarantine after 3 accusations" in caplog.text
+        told = re.search(r"clean/3 is in quarantine after (\d+) accusations", caplog.text)
+        assert told is not None
+        assert int(told[1]) >= 3
         rig.close("sums/1")
         rig.close("clean/3")
         rig.open("clean/3", "sums/1")
