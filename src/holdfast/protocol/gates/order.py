@@ -14,13 +14,16 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from heapq import merge
+from itertools import chain, groupby, islice
 from operator import attrgetter
 from typing import Any, Final
 
 from holdfast.errors import InvalidArgumentError
+from holdfast.protocol.gates.by_bucket import ByBucket
 from holdfast.tuples import Row, Segment, bucket_of
 
 __all__ = ["Delays", "Order", "Stretch", "Variant"]
@@ -122,9 +125,9 @@ class Order:
         self._sort = sort
         self._stable = dict.fromkeys(self.streams, first * size)
         self._previewed = dict.fromkeys(self.streams, first * size)
-        self._rows: dict[str, dict[int, list[Row]]] = {stream: {} for stream in self.streams}
-        self._previews: dict[str, dict[int, tuple[Row, ...]]] = {s: {} for s in self.streams}
-        self._marks: dict[str, deque[tuple[int, int]]] = {s: deque() for s in self.streams}
+        self._rows: dict[str, ByBucket[list[Row]]] = {s: ByBucket() for s in self.streams}
+        self._previews: dict[str, ByBucket[tuple[Row, ...]]] = {s: ByBucket() for s in self.streams}
+        self._marks: dict[str, ByBucket[int]] = {s: ByBucket() for s in self.streams}
         """Up to which bucket each stream has come, be it in previews, and when."""
         self._complete = first
         self._advanced = now
@@ -157,19 +160,24 @@ class Order:
 
     def take(self, stream: str, segment: Segment, now: int) -> None:
         """The next stable segment of a stream; it begins where the last one ended."""
-        rows = self._rows[stream]
-        for row in segment.rows:
-            rows.setdefault(bucket_of(row.stime, self.size), []).append(row)
+        held = self._rows[stream]
+        for number, rows in self._by_bucket(segment.rows):
+            known = held.get(number)
+            if known is None:
+                held[number] = list(rows)
+            else:
+                known += rows
         self._stable[stream] = segment.end
         self._mark(stream, segment.end, now)
-        previews = self._previews[stream]
-        for number in [n for n in previews if (n + 1) * self.size <= segment.end]:
-            del previews[number]
+        self._previews[stream].drop_before(segment.end // self.size)
         complete = self._frontier()
         if complete > self._complete:
             self._complete = complete
             self._advanced = now
             self._lags.append(now - complete * self.size)
+
+    def _by_bucket(self, rows: Sequence[Row]) -> Iterator[tuple[int, Iterator[Row]]]:
+        return groupby(rows, lambda row: bucket_of(row.stime, self.size))
 
     def _frontier(self) -> int:
         return min(self._stable.values()) // self.size
@@ -179,37 +187,35 @@ class Order:
         if segment.end <= self._stable[stream]:
             return
         segment = segment.after(self._stable[stream])
-        new: dict[int, list[Row]] = {}
-        for row in segment.rows:
-            new.setdefault(bucket_of(row.stime, self.size), []).append(row)
         previews = self._previews[stream]
         first, last = segment.start // self.size, (segment.end - 1) // self.size
-        for number in {each for each in previews if first <= each <= last} | set(new):
-            kept = (r for r in previews.pop(number, ()) if r.stime < segment.start)
-            rows = (*kept, *new.get(number, ()))
-            if rows:
-                previews[number] = rows
+        earlier = [row for _, rows in previews.pop(first, last + 1) for row in rows]
+        kept = (row for row in earlier if row.stime < segment.start)
+        for number, rows in self._by_bucket([*kept, *segment.rows]):
+            previews[number] = (*(previews.get(number) or ()), *rows)
         self._previewed[stream] = max(self._previewed[stream], segment.end)
         self._mark(stream, segment.end, now)
 
     def _mark(self, stream: str, end: int, now: int) -> None:
         marks, bucket = self._marks[stream], end // self.size
-        if bucket > (marks[-1][0] if marks else self.base):
-            marks.append((bucket, now))
+        if bucket > (self._next if marks.last is None else marks.last):
+            marks[bucket] = now
 
     def _reached(self, number: int) -> dict[str, int]:
         """The streams that have come to the end of this bucket, and when they did."""
-        reached = {}
-        for stream, marks in self._marks.items():
-            time = next((time for bucket, time in marks if bucket > number), None)
-            if time is not None:
-                reached[stream] = time
-        return reached
+        times = {stream: marks.after(number) for stream, marks in self._marks.items()}
+        return {stream: time for stream, time in times.items() if time is not None}
+
+    @property
+    def _next(self) -> int:
+        """The first bucket that is still to be previewed, or to be processed if none is."""
+        return self.base if self.fork is None else max(self.base, self.fork)
 
     def _drop_marks(self) -> None:
         for marks in self._marks.values():
-            while marks and marks[0][0] <= self.base:
-                marks.popleft()
+            if marks.last is not None:
+                # The newest stays for a fork that has to begin again behind it.
+                marks.drop_before(min(self._next + 1, marks.last))
 
     def excuse(self, until: int) -> None:
         """Whatever seems missing is not to be missed before then."""
@@ -221,7 +227,7 @@ class Order:
         if self.base >= self._complete:
             return None
         with_rows = _with_rows(self.base, self._complete, *self._rows.values())
-        stop = with_rows[most] if len(with_rows) > most else self._complete
+        stop = next(islice(with_rows, most, None), self._complete)
         return self._release(self.base, stop)
 
     def due(self, correcting: bool, *, hopeful: bool = True) -> float:
@@ -290,7 +296,7 @@ class Order:
         first, newest = self.fork, max(self.newest, self.fork + 1)
         stop = first
         with_rows = _with_rows(first, newest, *self._rows.values(), *self._previews.values())
-        for number in [*with_rows, newest]:
+        for number in chain(with_rows, (newest,)):
             # Of buckets without rows between two that have some, later ones are due later.
             stop += bisect_left(range(stop, number), True, key=is_later)
             if stop < number or number == newest or not most or is_later(number):
@@ -321,9 +327,9 @@ class Order:
     def fork_done(self, stretch: Stretch) -> None:
         """The fork has processed this, and nobody else needs what was previewed of it."""
         for previews in self._previews.values():
-            for number in [each for each in previews if each < stretch.stop]:
-                del previews[number]
+            previews.drop_before(stretch.stop)
         self.fork = stretch.stop
+        self._drop_marks()
 
     def join(self) -> None:
         """The base has caught up: there is no fork any more."""
@@ -331,10 +337,9 @@ class Order:
 
     def forget(self, number: int) -> None:
         """Buckets before this one are safe in the state of the stage."""
-        held: Iterable[dict[int, Any]] = (*self._rows.values(), *self._previews.values())
-        for buckets in held:
-            for gone in [each for each in buckets if each < number]:
-                del buckets[gone]
+        for stream in self.streams:
+            self._rows[stream].drop_before(number)
+            self._previews[stream].drop_before(number)
         self.kept = max(self.kept, number)
 
     def rewind(self, number: int) -> None:
@@ -354,6 +359,6 @@ class Order:
         self._advanced = now
 
 
-def _with_rows(first: int, stop: int, *held: Iterable[int]) -> list[int]:
-    """The buckets from `first` to `stop` for which any of these holds rows."""
-    return sorted({number for some in held for number in some if first <= number < stop})
+def _with_rows(first: int, stop: int, *held: ByBucket[Any]) -> Iterator[int]:
+    """The buckets from `first` to `stop` for which any of these holds rows, each once."""
+    return (number for number, _ in groupby(merge(*(each.numbers(first, stop) for each in held))))
