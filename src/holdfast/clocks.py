@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from threading import Lock
+from typing import Final
 
 from holdfast.protocol import clock
 
@@ -15,8 +16,12 @@ def _wall() -> int:
     return time.time_ns() // 1000
 
 
+_STEADY: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+"""The one that counts while the machine is suspended too, where there is one."""
+
+
 def _steady() -> int:
-    return time.monotonic_ns() // 1000
+    return time.clock_gettime_ns(_STEADY) // 1000
 
 
 class Clock(clock.Clock):

@@ -34,10 +34,10 @@ def read(url: str) -> dict[tuple[str, Labels], float]:
 
 
 def replica() -> dict[str, Any]:
-    counts = ReplicaCounts(stable=12, tentative=3, state="UP_FAILURE", lag=1_500_000)
+    counts = ReplicaCounts(stable=12, tentative=3, state="UP_FAILURE")
     return {
         "party": "clean/1",
-        **counts.status(),
+        **counts.status(1_500_000),
         "batch_seconds": 0.25,
         "log_bytes": 4096,
         "received_bytes": 77,

@@ -185,6 +185,14 @@ def at(moments: list[int]) -> pa.Table:
     return pa.table({"at": times.cast(pa.timestamp("us", "UTC")), "n": times})
 
 
+def pass_time(party: SourceParty, hands: list[int], seconds: int) -> None:
+    """Second by second; the party looks at its clock after each."""
+    for _ in range(seconds):
+        hands[0] += 1_000_000
+        for _ in range(2):
+            party._loop.call(lambda now: None)
+
+
 def test_a_silent_stream_with_times_goes_on_by_the_clock(tmp_path: Path) -> None:
     topology = alone(tmp_path, TIMED, bucket="1s", time="at", lateness="1s", idle="10s")
     schema = arrow_schema(topology.streams["readings"])
@@ -193,21 +201,20 @@ def test_a_silent_stream_with_times_goes_on_by_the_clock(tmp_path: Path) -> None
     party = SourceParty(topology, "readings", schema, clock=clock_of(hands))
     party.take(at([begin]))
     assert party.status()["boundary"] == begin - second
-    hands[0] += 9 * second
+    pass_time(party, hands, 9)
     party.take(at([begin + 9 * second]))
-    hands[0] += 9 * second
+    pass_time(party, hands, 9)
     assert not party.status()["idle"]
     assert party.status()["boundary"] == begin + 8 * second
     # Who brings the rows was away: that was no silence.
     party.in_touch = False
-    hands[0] += 100 * second
-    party.take(at([begin + 10 * second]))
+    pass_time(party, hands, 20)
     party.in_touch = True
-    hands[0] += 9 * second
-    assert party.status()["boundary"] == begin + 9 * second
-    hands[0] += 5 * second
+    pass_time(party, hands, 9)
+    assert party.status()["boundary"] == begin + 8 * second
+    pass_time(party, hands, 5)
     now = hands[0]
-    wait_for(lambda: party.status()["boundary"] == now - 11 * second)
+    assert party.status()["boundary"] == now - 11 * second
     assert party.status()["idle"]
     party.close()
     # The boundary is in the log, and what is before it is late.
@@ -216,9 +223,30 @@ def test_a_silent_stream_with_times_goes_on_by_the_clock(tmp_path: Path) -> None
     assert not party.status()["idle"]
     party.take(at([now - 12 * second, now]))
     assert party.status()["late_rows"] == 1
-    hands[0] += 20 * second
-    found = final_rows(topology, 4)["n"].to_pylist()
-    assert found == [begin, begin + 9 * second, begin + 10 * second, now]
+    pass_time(party, hands, 20)
+    found = final_rows(topology, 3)["n"].to_pylist()
+    assert found == [begin, begin + 9 * second, now]
+    party.close()
+
+
+def test_a_clock_that_is_ahead_makes_no_row_late_after_silence(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    topology = alone(tmp_path, TIMED, bucket="1s", time="at", idle="10s")
+    schema = arrow_schema(topology.streams["readings"])
+    second, begin = 1_000_000, 1_700_000_000_000_000
+    hands = [begin + HOUR]
+    party = SourceParty(topology, "readings", schema, clock=clock_of(hands))
+    party.take(at([begin]))
+    pass_time(party, hands, 30)
+    assert party.status()["boundary"] == begin + 20 * second
+    party.take(at([begin + 29 * second]))
+    assert party.status()["late_rows"] == 0
+    assert "ahead of this machine" not in caplog.text
+    # One that makes rows is ahead: all know it.
+    party.take(at([begin + 2 * HOUR]))
+    assert "times that are 3570.0 s ahead of this machine's clock" in caplog.text
+    assert party.status()["lag_seconds"] == -3570
     party.close()
 
 

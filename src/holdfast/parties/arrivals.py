@@ -39,7 +39,8 @@ class EventTimes:
     """How many there were, or had no time at all."""
     _held: dict[int, list[pa.Table]] = field(default_factory=dict)
 
-    def take(self, table: pa.Table) -> None:
+    def take(self, table: pa.Table, passed: int | None = None) -> None:
+        """`passed`: when the rows came, by a clock that never steps."""
         times = table[self.column].cast(TIME_TYPE)
         valid = pc.is_valid(times)
         self.late += len(table) - pc.sum(valid).as_py() if len(table) else 0
@@ -53,7 +54,7 @@ class EventTimes:
             0, pa.field(STIME, TIME_TYPE, nullable=False), times.filter(pa.array(in_time))
         )
         moments = moments[in_time]
-        self.clock.see(int(moments.max()))
+        self.clock.see(int(moments.max()), passed)
         buckets = moments // self.clock.size
         for bucket in np.unique(buckets).tolist():
             self._held.setdefault(bucket, []).append(kept.filter(pa.array(buckets == bucket)))

@@ -29,17 +29,13 @@ class ReplicaCounts:
     """Up to where anything was shown."""
     buffered: int = 0
     """Buckets that wait at the gate."""
-    lag: int = 0
-    """How far the final boundary is behind the clock, in microseconds; below 0 if it is ahead."""
-    delay_new: int = 0
-    """How far what was shown last is behind the clock."""
     is_stranded: bool = False
     """Whether it has lost its state, nobody has it, and its inputs are not kept from the start."""
 
     seats: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """Of one that shares the work of its stage: from where to where it has each part."""
 
-    def look(self, nodes: Collection[Node], now: int) -> None:
+    def look(self, nodes: Collection[Node]) -> None:
         """Note how its nodes are: one, or one for each seat that it sits in; together they are no
         better than the worst of them."""
         lines = [line for node in nodes for line in node.lines.values()]
@@ -53,13 +49,13 @@ class ReplicaCounts:
         self.newest = min(line.previewed for line in lines)
         self.buffered = sum(node.gate.buffered for node in nodes)
         self.is_stranded = any(node.is_stranded for node in nodes)
-        self.lag = now - self.boundary
-        self.delay_new = now - self.newest
         self.seats = {
             line.stream: {"start": line.dropped_before, "boundary": line.end} for line in lines
         }
 
-    def status(self) -> dict[str, Any]:
+    def status(self, now: int) -> dict[str, Any]:
+        """`now`: by the machine's clock, whatever the loop is at: one that hangs lags too, and one
+        whose stream is ahead of the clock lags by less than 0."""
         return {
             "state": self.state,
             "stable_rows": self.stable,
@@ -68,8 +64,8 @@ class ReplicaCounts:
             "boundary": self.boundary,
             "newest": self.newest,
             "buckets_buffered": self.buffered,
-            "lag_seconds": self.lag / 1e6,
-            "delay_new_seconds": self.delay_new / 1e6,
+            "lag_seconds": (now - self.boundary) / 1e6,
+            "delay_new_seconds": (now - self.newest) / 1e6,
             "stranded": self.is_stranded,
         }
 

@@ -162,7 +162,7 @@ class Replica:
                     self.name,
                     self.stream,
                 )
-            self.counts.look([node], now)
+            self.counts.look([node])
             if self._verdicts is not None:
                 self._verdicts.look()
 

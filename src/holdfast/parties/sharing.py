@@ -141,7 +141,7 @@ class SharingReplica:
 
     def _look(self, now: int) -> None:
         nodes = [] if self._seats is None else list(self._seats.nodes.values())
-        self.counts.look(nodes, now)
+        self.counts.look(nodes)
         lines = [line for node in nodes for line in node.lines.values()]
         if lines:
             self._log.drop_before(min(line.dropped_before for line in lines))

@@ -90,7 +90,7 @@ class SourceParty:
         self._moment = self._source.line.end
         """No row is taken in before this, whatever was done to the clock between two lives."""
         self._is_ahead = False
-        """Whether people have been told that the machine's clock is behind."""
+        """Whether people have been told that the stream is ahead of the machine's clock."""
         if self._times is not None and records:
             self._times.clock.closed = records[-1].segment.end
         self._recover()
@@ -155,7 +155,7 @@ class SourceParty:
     def _hear(self) -> None:
         """Silence begins anew."""
         if self._times is not None:
-            self._times.clock.heard = self.clock.passed()
+            self._times.clock.hear(self.clock.passed())
 
     def take(self, table: pa.Table, place: Any = None) -> None:
         """Take rows in; when it returns they are on disk. `place`: where to go on from, after
@@ -207,16 +207,16 @@ class SourceParty:
             end = self._times.newest_of(table) + 1
         stored = self._arrived.append(Segment(now, end, (Row(now, None, chunk),)), {"place": place})
         self.rows += len(table)
-        self._keep(stored.rows[0].value.table(), now, place)
+        self._keep(stored.rows[0].value.table(), now, place, self.clock.passed())
         if self._times is not None:
             self._publish_times()
 
-    def _keep(self, table: pa.Table, now: int, place: Any) -> None:
+    def _keep(self, table: pa.Table, now: int, place: Any, passed: int | None = None) -> None:
         if self._times is None:
             self._moment = max(now, self._moment)
             self._do(self._source.record(None, table, now))
         else:
-            self._times.take(table)
+            self._times.take(table, passed)
         if place is not None:
             self.place = place
 
@@ -226,6 +226,7 @@ class SourceParty:
         for bucket, table in self._times.close(finally_=finally_):
             self._do(self._source.record(None, table, bucket * self._size))
         self._do(self._source.wake(self._times.clock.closed))
+        self._look_at_the_clock()
 
     # The loop
 
@@ -250,19 +251,31 @@ class SourceParty:
             self._publish_times()
 
     def _look_at_the_clock(self) -> None:
-        """Tell people when the machine's clock was set back, and when that is over."""
+        """Tell people when the stream is ahead of the machine's clock, and when that is over."""
         ahead = self.clock.ahead()
+        if self._times is not None:
+            ahead = -self.clock.behind(self._times.clock.closed)
         if not self._is_ahead and ahead > self._size:
             self._is_ahead = True
-            logger.warning(
-                "%s: this machine's clock is %.1f s behind the times of rows that were published "
-                "already, for it was ahead before; new rows are published at once, with times "
-                "that are ahead, until the clock has caught up in about %.0f s; see that NTP runs",
-                self.name,
-                ahead / 1e6,
-                SLOWER * ahead / 1e6,
-            )
-        elif self._is_ahead and not ahead:
+            if self._times is None:
+                logger.warning(
+                    "%s: this machine's clock is %.1f s behind the times of rows that were "
+                    "published already, for it was ahead before; new rows are published at once, "
+                    "with times that are ahead, until the clock has caught up in about %.0f s; see "
+                    "that NTP runs",
+                    self.name,
+                    ahead / 1e6,
+                    SLOWER * ahead / 1e6,
+                )
+            else:
+                logger.warning(
+                    "%s: the newest rows have times that are %.1f s ahead of this machine's clock; "
+                    "rows with right ones are late until then; see that the clocks of those who "
+                    "make the rows, and this machine's, are right",
+                    self.name,
+                    ahead / 1e6,
+                )
+        elif self._is_ahead and ahead <= 0:
             self._is_ahead = False
             logger.info("%s: this machine's clock has caught up", self.name)
 

@@ -238,7 +238,7 @@ class Workplace:
             "kind": "replica",
             "ready": self.ready.is_set(),
             "was_damaged": self.was_damaged,
-            **self.counts.status(),
+            **self.counts.status(self._clock.behind(0)),
             "clock_ahead_seconds": self._clock.ahead() / 1e6,
         }
         if not self._is_open:

@@ -13,7 +13,7 @@ SLOWER: Final = 10
 
 class Clock:
     """Microseconds by a `wall` clock that people and NTP set, and one that is `steady`: that never
-    steps, and may stand still with the machine.
+    steps, and may or may not stand still with the machine.
 
     It is never behind the wall clock: a step forward, or the end of a suspension, is taken at once.
     When the wall clock is set back, it goes on from what it has given at nine tenths of the usual
