@@ -503,7 +503,8 @@ def sim(
     faults: Annotated[
         str,
         typer.Option(
-            help="all, none, short, cuts, crashes, frequent, long, wipes, varied or unruly."
+            help="all, none, short, cuts, crashes, frequent, long, wipes, varied, unruly "
+            "or restarts."
         ),
     ] = "all",
     keep: Annotated[

@@ -15,14 +15,16 @@ from holdfast.protocol.gates.order import Order, Stretch
 from holdfast.protocol.gates.sample import Sample
 from holdfast.protocol.gates.vote import Vote
 from holdfast.protocol.gates.vote_latest import VoteLatest
+from holdfast.protocol.inputs import Inputs
 from holdfast.protocol.intake import Subscription, SwitchIntake
 from holdfast.protocol.line import Line
-from holdfast.protocol.messages import Item, RecDone, Send, Undo
+from holdfast.protocol.messages import Item, RecDone, Send, StateReply, Undo
 from holdfast.protocol.monitor import Monitor
 from holdfast.protocol.node import Node
 from holdfast.protocol.recovery import Recovery
 from holdfast.protocol.stagger import Stagger
 from holdfast.protocol.standby import Command, Show, Twin
+from holdfast.protocol.states import State
 from holdfast.protocol.vote_intake import VoteIntake
 from holdfast.sim.parties.node import NodeParty
 from holdfast.sim.parties.source import SourceParty
@@ -307,8 +309,73 @@ def fork_follows_the_fastest(patch: Patch) -> None:
     patch.setattr(Order, "_due", without)
 
 
+def previews_become(change: Callable[[Segment], Segment]) -> Callable[[Patch], None]:
+    """Publish other previews than were calculated."""
+
+    def apply(patch: Patch) -> None:
+        preview = Line.preview
+        patch.setattr(Line, "preview", lambda self, segment: preview(self, change(segment)))
+
+    return apply
+
+
+def _emptied(segment: Segment) -> Segment:
+    return replace(segment, rows=())
+
+
+def _doubled(segment: Segment) -> Segment:
+    return replace(segment, rows=tuple(row for row in segment.rows for _ in range(2)))
+
+
+def _garbled(segment: Segment) -> Segment:
+    return replace(segment, rows=tuple(row._replace(value=-777) for row in segment.rows))
+
+
+def what_was_shown_forgotten(patch: Patch) -> None:
+    tell = Line._tell
+
+    def without(self: Line, name: str) -> list[Send]:
+        self._readers[name].shown = self._readers[name].position
+        return tell(self, name)
+
+    patch.setattr(Line, "_tell", without)
+
+
+def acknowledged_on_receipt(patch: Patch) -> None:
+    wake = Inputs.wake
+
+    def without(self: Inputs, now: int, safe: int | None) -> list[Send]:
+        return wake(self, now, None if safe is None else 1 << 60)
+
+    patch.setattr(Inputs, "wake", without)
+
+
+def blocked_streams_shown(patch: Patch) -> None:
+    state = Node.stream_state
+
+    def without(self: Node, stream: str) -> State:
+        return min(state(self, stream), State.UP_FAILURE)
+
+    patch.setattr(Node, "stream_state", without)
+
+
+def no_excuse_after_a_freeze(patch: Patch) -> None:
+    patch.setattr(Order, "excuse", lambda self, until: None)
+
+
+def newest_segment_not_copied(patch: Patch) -> None:
+    offer = Node.offer
+
+    def without(self: Node, number: int) -> StateReply:
+        reply = offer(self, number)
+        return replace(reply, lines={name: kept[:-1] for name, kept in reply.lines.items()})
+
+    patch.setattr(Node, "offer", without)
+
+
 CRASHES = Options(faults="crashes")
 VOTE = Options(policy="vote")
+FROZEN = Options("window", faults="crashes")
 
 MUTATIONS = [
     Mutation("boundary minimum replaced by maximum", boundary_maximum),
@@ -341,5 +408,13 @@ MUTATIONS = [
     Mutation("shown before the standby has it", shown_before_the_standby_has_it, CRASHES),
     Mutation("peers asked for ever", peers_asked_for_ever, Options("last-rows", faults="wipes")),
     Mutation("fork follows the fastest", fork_follows_the_fastest, Options(faults="varied"), 19),
+    Mutation("previews without rows", previews_become(_emptied), Options("chain-2")),
+    Mutation("previews doubled", previews_become(_doubled)),
+    Mutation("previews garbled", previews_become(_garbled)),
+    Mutation("previews shown again", what_was_shown_forgotten),
+    Mutation("acknowledged on receipt", acknowledged_on_receipt),
+    Mutation("previews of a blocked stream", blocked_streams_shown, Options("join")),
+    Mutation("no excuse after a freeze", no_excuse_after_a_freeze, FROZEN, 149),
+    Mutation("newest segment not copied", newest_segment_not_copied, CRASHES),
     Mutation("alone without an operator's word", alone_without_a_word, Options(faults="cuts")),
 ]

@@ -16,7 +16,7 @@ from holdfast.sim.trial import try_seed
 
 BATCH = 10
 
-COUNTS = dict.fromkeys(FAULTS, 30) | {"none": 10, "wipes": 10, "varied": 40}
+COUNTS = dict.fromkeys(FAULTS, 30) | {"none": 10, "wipes": 10, "varied": 40, "restarts": 20}
 """Of each kind of faults; those with all are as many as make 300 of the policy."""
 NAMED = 6
 
@@ -37,7 +37,7 @@ FAMILIES = [
     ("sample", "any", "long", 30),
 ]
 
-FOUND = [(356840603, Options(faults="varied"))]
+FOUND = [(seed, Options(faults="varied")) for seed in (356840603, 356840459, 356840493, 1023)]
 """Seeds of campaigns that have shown faults, which are mended."""
 
 

@@ -37,6 +37,8 @@ class FaultKind(Enum):
     """The stage of a node loses what it did since it was saved."""
     CLIENT = "client restart"
     """A client dies and comes back; it knows what final rows it has."""
+    REBOOT = "reboot"
+    """A node dies and comes back with its disk: what was saved, and what it has published."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +109,7 @@ def _targets_of(kind: FaultKind, breakable: Breakable) -> Sequence[tuple[str, ..
             return [(name,) for name in breakable.crashable]
         case FaultKind.FREEZE:
             return [(name,) for name in breakable.parties]
-        case FaultKind.STAGE:
+        case FaultKind.STAGE | FaultKind.REBOOT:
             return [(name,) for name in breakable.nodes]
         case FaultKind.CLIENT:
             return [(name,) for name in breakable.clients]
@@ -147,6 +149,9 @@ class _Applier:
             case FaultKind.CRASH | FaultKind.CLIENT:
                 party = self._party(fault.targets[0])
                 return party.crash, lambda: None if party.process.is_up else party.restart()
+            case FaultKind.REBOOT:
+                node = self.nodes[fault.targets[0]]
+                return node.crash, lambda: None if node.process.is_up else node.reboot()
             case FaultKind.FREEZE:
                 process = self._party(fault.targets[0]).process
                 return lambda: process.freeze(fault.end), lambda: None

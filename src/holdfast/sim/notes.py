@@ -34,7 +34,7 @@ class Notes:
         client.observe = partial(self._tell_shown, client.name)
 
     def of_node(self, node: NodeParty) -> None:
-        node.observe_command = partial(self._tell_command, node.name)
+        node.observers.append(partial(self._tell_command, node.name))
 
     def of_proxies(self, proxies: Mapping[str, SourceParty | TwinParty]) -> None:
         for proxy in proxies.values():

@@ -10,6 +10,7 @@ from holdfast.protocol.gates.order import Variant
 from holdfast.sim.faults import FaultKind
 from holdfast.sim.parties import ClientParty, Tap
 from holdfast.sim.paths import Paths
+from holdfast.sim.preview_oracles import check_previews
 from holdfast.sim.recalculation import recalculate
 from holdfast.sim.scenario import COMPARING, HEARTBEAT, MISSED
 from holdfast.sim.simulation import Simulation
@@ -68,6 +69,8 @@ def check(run: Simulation) -> list[str]:
             problems += _check_folded(who, client, right[stream])
         problems += _check_latency(run, stream)
     problems += _check_tentative(run)
+    problems += check_previews(run, right)
+    problems += run.broken_promises
     problems += _check_gaps(run)
     problems += _check_memory(run)
     problems += _check_turns(run)

@@ -20,7 +20,14 @@ AFTER_LINK: Final = 700_000
 AFTER_PROCESS: Final = 1_500_000
 """So long something counts as broken after its fault has ended."""
 
-PROCESSES: Final = (FaultKind.CRASH, FaultKind.FREEZE, FaultKind.STAGE, FaultKind.CLIENT)
+PROCESSES: Final = (
+    FaultKind.CRASH,
+    FaultKind.REBOOT,
+    FaultKind.FREEZE,
+    FaultKind.STAGE,
+    FaultKind.CLIENT,
+)
+SEVERING: Final = (FaultKind.CUT, FaultKind.PARTITION)
 
 Span = tuple[int, int]
 
@@ -44,6 +51,58 @@ class Paths:
         span = since, until
         return all(self._process_holds(name, span) for name in names) and all(
             self._link_holds(one, other, span) for one, other in combinations(names, 2)
+        )
+
+    def all_open(self, source: str, stream: str, since: int, until: int) -> bool:
+        """Whether no fault came near any way from the source to the client of the stream."""
+        span, reader = (since, until), f"client:{stream}"
+        return self._process_holds(reader, span) and self._all_reach(source, stream, reader, span)
+
+    def _all_reach(self, source: str, stream: str, reader: str, span: Span) -> bool:
+        makers = self.scenario.makers[stream]
+        if not self.is_whole(makers, *span):
+            return False
+        if not all(self._link_holds(maker, reader, span) for maker in makers):
+            return False
+        if stream not in self._plans:
+            return True
+        plan, _ = self._plans[stream]
+        return all(
+            self._all_reach(source, name, maker, span)
+            for name in plan.inputs
+            if self._comes_from(source, name)
+            for maker in makers
+        )
+
+    def _comes_from(self, source: str, stream: str) -> bool:
+        if stream not in self._plans:
+            return stream == source
+        plan, _ = self._plans[stream]
+        return any(self._comes_from(source, name) for name in plan.inputs)
+
+    def always_fed(self, replica: str) -> bool:
+        """Whether no fault ever came near any input of a replica; it may have been frozen."""
+        scenario, always = self.scenario, (0, self.scenario.until)
+        kinds = {fault.kind for fault in scenario.faults if replica in fault.targets}
+        plan = next(each for each in scenario.plans if replica in scenario.replicas[each.name])
+        return kinds <= {FaultKind.FREEZE} and all(
+            self._all_reach(source, stream, replica, always)
+            for stream in plan.inputs
+            for source in scenario.diagram.sources
+            if self._comes_from(source, stream)
+        )
+
+    def is_cut_off(self, stream: str, reader: str, since: int, until: int) -> bool:
+        """Whether nothing can have come from any maker of the stream all that time."""
+        return all(
+            any(
+                fault.kind in SEVERING
+                and fault.start <= since
+                and fault.end >= until
+                and frozenset((maker, reader)) in set(self._pairs(fault))
+                for fault in self.scenario.faults
+            )
+            for maker in self.scenario.makers[stream]
         )
 
     def depth(self, stream: str) -> int:
@@ -93,7 +152,7 @@ class Paths:
         """When a process is itself again. Who has lost his state needs the others to find it, so
         whatever else goes wrong meanwhile holds it up."""
         end = fault.end + AFTER_PROCESS
-        if fault.kind is FaultKind.CRASH:
+        if fault.kind in (FaultKind.CRASH, FaultKind.REBOOT):
             for other in sorted(self.scenario.faults, key=lambda each: each.start):
                 if other.start < end and other.end > fault.start:
                     end = max(end, other.end + AFTER_PROCESS)

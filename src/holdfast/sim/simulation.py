@@ -8,9 +8,11 @@ from random import Random
 from typing import Final
 
 from holdfast.protocol.client import Client, Shown
+from holdfast.protocol.commands import Command, Install
 from holdfast.protocol.diagram import StagePlan
 from holdfast.protocol.findings import Findings
 from holdfast.protocol.intake import Intake
+from holdfast.protocol.messages import Heartbeat, Send
 from holdfast.protocol.node import Node
 from holdfast.protocol.place import Place
 from holdfast.protocol.standby import Hand, Has, Propose
@@ -53,6 +55,8 @@ class Simulation:
         """What the gates of each node found out about replicas, life by life."""
         self.most_held: dict[str, int] = {}
         """The most buckets that the gate of each node, and each of its lines, ever held."""
+        self.broken_promises: list[str] = []
+        """What nodes acknowledged before it was safe, or took over in part."""
         sources = Sources(scenario, self._readers, self._process, self.network)
         self.sources = sources.takers
         """Who takes in the readings of each source."""
@@ -158,6 +162,7 @@ class Simulation:
             miscalculate=miscalculating(scenario.seed, scenario.liars, name),
         )
         party.observe = self._observer(party)
+        party.observers.append(partial(self._check_promises, party))
         return party
 
     def _intakes(self, plan: StagePlan, name: str) -> dict[str, Intake]:
@@ -192,6 +197,21 @@ class Simulation:
                     self._note(self.world.now, party.name, state.name)
 
         return observe
+
+    def _check_promises(self, party: NodeParty, command: Command) -> None:
+        """An acknowledgement follows persistence, and a copied line ends where the state does."""
+        at = f"{party.name}, at {self.world.now / 1e6:.3f} s"
+        match command:
+            case Send(_, Heartbeat(acks)):
+                for stream, end in acks.items():
+                    if end > party.saved_at * self.scenario.size:
+                        self.broken_promises.append(f"{at}: acknowledges {stream} too early")
+            case Install(bucket):
+                end = bucket * self.scenario.size
+                for stream, line in party.node.lines.items():
+                    kept = list(line.segments.since(0))
+                    if kept and kept[-1].end < end > party.node.consistent_from:
+                        self.broken_promises.append(f"{at}: lacks the end of {stream} as copied")
 
     def _note_memory(self, party: NodeParty) -> None:
         held = {party.name: party.node.gate.buffered} | {

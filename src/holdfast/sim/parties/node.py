@@ -19,7 +19,7 @@ from holdfast.protocol.commands import (
 )
 from holdfast.protocol.diagram import StagePlan
 from holdfast.protocol.gates.order import Stretch
-from holdfast.protocol.messages import Message, Send
+from holdfast.protocol.messages import Message, Send, StateReply
 from holdfast.protocol.node import Node
 from holdfast.sim.network import Network
 from holdfast.sim.operators import Stage
@@ -38,6 +38,8 @@ class Cost:
 
     bucket: int = 1_000
     row: int = 20
+    copy: int = 0
+    """Of the state, for a peer."""
 
 
 class NodeParty:
@@ -71,7 +73,8 @@ class NodeParty:
         self.tamper = tamper
         self.miscalculate = miscalculate
         self.observe: Callable[[], None] = lambda: None
-        self.observe_command: Callable[[Command], None] = lambda command: None
+        self.observers: list[Callable[[Command], None]] = []
+        """Told of every command before it is carried out."""
         self._make = make
         self._begin(lost=False)
 
@@ -87,7 +90,7 @@ class NodeParty:
     def _save(self, bucket: int) -> None:
         if self._saved is not None:
             self._saved.drop()
-        self._saved, self._saved_at = self.base.fork(), bucket
+        self._saved, self.saved_at = self.base.fork(), bucket
 
     def deliver(self, sender: str, message: Message) -> None:
         self.process.do(lambda: self._do(self.node.receive(sender, message, self.process.now)))
@@ -100,6 +103,23 @@ class NodeParty:
         self.process.start()
         self._begin(lost=True)
 
+    def reboot(self) -> None:
+        """Come back with the disk: the state as it was saved, and all that is kept of what was
+        published. One that had no state has none now."""
+        before, saved = self.node, self._saved
+        if before.is_lost:
+            self.restart()
+            return
+        assert saved is not None
+        self.process.start()
+        lines = {name: tuple(line.segments.since(0)) for name, line in before.lines.items()}
+        self.node = self._make(self.process.now, False)
+        self.node.resume(self.saved_at, before.consistent_from, lines, self.process.now)
+        self._drop_fork()
+        self.base = saved.fork()
+        self._history.clear()
+        self.process.wake_at(self.process.now, self._wake)
+
     def restart_stage(self) -> None:
         """Lose the stage, but not the node: it goes on from what was saved."""
         if not self.process.is_up:
@@ -108,14 +128,15 @@ class NodeParty:
         assert self._saved is not None
         self.base.drop()
         self.base = self._saved.fork()
-        self._do(self.node.restarted(self._saved_at, self.process.now))
+        self._do(self.node.restarted(self.saved_at, self.process.now))
 
     def _wake(self) -> None:
         self._do(self.node.wake(self.process.now))
 
     def _do(self, commands: Sequence[Command]) -> None:
         for command in commands:
-            self.observe_command(command)
+            for observe in self.observers:
+                observe(command)
             if isinstance(command, StartOver):
                 self.process.kill()
                 self.restart()
@@ -146,13 +167,19 @@ class NodeParty:
                 self._save(bucket)
                 self._do(self.node.saved(bucket, self.process.now))
             case CopyState(to, reply):
-                self._send(to, replace(reply, state=self.base.copy()))
+                self._send_state(to, replace(reply, state=self.base.copy()))
             case Rerun():
                 self._rerun(command)
 
     def _send(self, to: str, message: Message) -> None:
         for each in (message,) if self.tamper is None else self.tamper(to, message):
             self.network.send(self.name, to, each)
+
+    def _send_state(self, to: str, reply: StateReply) -> None:
+        if self.cost.copy:
+            self.process.after(self.cost.copy, lambda: self._send(to, reply))
+        else:
+            self._send(to, reply)
 
     def _drop_fork(self) -> None:
         if self.fork is not None:
@@ -174,9 +201,9 @@ class NodeParty:
                 for name, rows in outputs.items()
             }
         self._do(self.node.finished(work, outputs, self.process.now))
-        if not work.tentative and self.node.gate.base >= self._saved_at + self.save_every:
+        if not work.tentative and self.node.gate.base >= self.saved_at + self.save_every:
             self._save(self.node.gate.base)
-            self._do(self.node.saved(self._saved_at, self.process.now))
+            self._do(self.node.saved(self.saved_at, self.process.now))
 
     def _note(self, stretch: Stretch) -> None:
         """Keep the state from before it: a fork, that costs little."""

@@ -30,6 +30,8 @@ from holdfast.sim.scenario.scenario import Reading, Scenario
 from holdfast.sim.scenario.schedule import draw_schedule
 from holdfast.sim.scenario.times import (
     CORRECTED,
+    END,
+    FIRST_FAULT,
     HEADROOM,
     HEARTBEAT,
     MISSED,
@@ -111,6 +113,9 @@ def draw_scenario(seed: int, options: Options) -> Scenario:
         scenario = _vary(draws("varied"), scenario, size)
     elif options.faults == "wipes":
         scenario = replace(scenario, until=WIPES_END)
+    elif options.faults == "restarts":
+        copy = draws("restarts").choice([0, 0, 100_000, 400_000])
+        scenario = replace(scenario, cost=replace(scenario.cost, copy=copy))
     return scenario.with_faults(draw_schedule(draws("faults"), scenario))
 
 
@@ -136,8 +141,21 @@ def _vary(random: Random, scenario: Scenario, size: int) -> Scenario:
     clocks, step = random.choice(kinds[:1] if scenario.twins else kinds)
     ahead = {name: random.randrange(clocks) for name in scenario.ahead}
     return replace(
-        scenario, size=size, settings=settings, ahead=ahead, clocks=clocks, clocks_step=step
+        scenario,
+        size=size,
+        settings=settings,
+        ahead=ahead,
+        until=END + _more_work(scenario.cost, size),
+        clocks=clocks,
+        clocks_step=step,
     )
+
+
+def _more_work(cost: Cost, size: int) -> int:
+    """How much longer a stage may take to catch up because buckets are smaller than usual: base and
+    fork in turn, with all buckets that the longest failure has kept from it."""
+    span = SOURCES_STOP - FIRST_FAULT
+    return max(0, span // size - span // SIZE) * 2 * cost.bucket
 
 
 def _draw_twins(

@@ -13,7 +13,8 @@ from holdfast.sim.scenario.times import FIRST_FAULT, HEALED
 
 __all__ = ["draw_schedule"]
 
-WITHOUT_CLIENTS: Final = tuple(kind for kind in FaultKind if kind is not FaultKind.CLIENT)
+VARIED: Final = tuple(kind for kind in FaultKind if kind is not FaultKind.REBOOT)
+WITHOUT_CLIENTS: Final = tuple(kind for kind in VARIED if kind is not FaultKind.CLIENT)
 LINKS: Final = (FaultKind.CUT, FaultKind.ONE_WAY, FaultKind.PARTITION, FaultKind.FLAP)
 
 
@@ -29,10 +30,13 @@ def draw_schedule(random: Random, scenario: Scenario) -> list[Fault]:
     kinds = {
         "cuts": LINKS,
         "crashes": (FaultKind.CRASH, FaultKind.FREEZE, FaultKind.STAGE),
-        "varied": tuple(FaultKind),
+        "varied": VARIED,
+        "restarts": (*[FaultKind.REBOOT] * len(VARIED), *VARIED),
     }.get(family, WITHOUT_CLIENTS)
     longest = HEALED - FIRST_FAULT if family == "long" else 3_000_000
     outage = [_draw_outage(random, scenario)] if random.random() < 0.5 else []
+    if family == "restarts" and random.random() < 0.5:
+        outage += _draw_power_cut(random, scenario)
     drawn = outage + draw_faults(
         random,
         breakable,
@@ -69,6 +73,16 @@ def _draw_outage(random: Random, scenario: Scenario) -> Fault:
     start = random.randrange(FIRST_FAULT, HEALED - 3_000_000)
     end = start + random.randrange(1_600_000, 3_000_000)
     return Fault(FaultKind.PARTITION, start, end, scenario.makers[source])
+
+
+def _draw_power_cut(random: Random, scenario: Scenario) -> list[Fault]:
+    """All replicas of a stage are down at once, and come back with their disks."""
+    stage = random.choice(sorted(scenario.replicas))
+    start = random.randrange(FIRST_FAULT, HEALED - 1_500_000)
+    return [
+        Fault(FaultKind.REBOOT, start, start + random.randrange(100_000, 1_500_000), (name,))
+        for name in scenario.replicas[stage]
+    ]
 
 
 def _draw_wipe(random: Random, scenario: Scenario, breakable: Breakable) -> list[Fault]:

@@ -1,0 +1,158 @@
+"""What must hold of tentative rows: they are few, but they are no fiction."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from holdfast.protocol.diagram import Filter, Map, Merge, StagePlan
+from holdfast.protocol.gates.order import Variant
+from holdfast.sim.parties import ClientParty, Tap
+from holdfast.sim.paths import Paths
+from holdfast.sim.recalculation import recalculate
+from holdfast.sim.scenario import HEARTBEAT, MISSED
+from holdfast.sim.simulation import Simulation
+from holdfast.tuples import Kind, Row
+
+__all__ = ["check_previews"]
+
+STATELESS: Final = (Filter, Map, Merge)
+NOTICED: Final = HEARTBEAT * (MISSED + 2) + 50_000
+"""After so long without a word a replica knows that an input has failed."""
+
+
+def check_previews(run: Simulation, right: dict[str, list[Row]]) -> Iterator[str]:
+    """All that is wrong with the tentative rows of a run."""
+    chains = _chains(run.scenario.plans)
+    for (name, stream), tap in run.taps.items():
+        if name not in run.scenario.liars:
+            who = f"replica {name}, stream {stream}"
+            yield from _check_once(who, tap)
+            yield from _check_content(who, tap, right[stream] if stream in chains else None)
+    for stream, client in run.clients.items():
+        who = f"client of {stream}"
+        yield from _check_once(who, client)
+        yield from _check_content(who, client, right[stream] if stream in chains else None)
+    yield from _check_whole(run, chains)
+    yield from _check_blocked(run)
+    yield from _check_needless(run)
+
+
+def _chains(plans: Sequence[StagePlan]) -> set[str]:
+    """Streams that each row passes by itself, from the sources on."""
+    steps = [step for plan in plans for step in plan.steps]
+    made = {stream for step in steps for stream in step.outputs}
+    chains = {stream for step in steps for stream in step.inputs} - made
+    for step in steps:
+        if isinstance(step.operator, STATELESS) and chains.issuperset(step.inputs):
+            chains.update(step.outputs)
+    return chains & made
+
+
+def _uneven(plans: Sequence[StagePlan]) -> set[str]:
+    """Streams behind a gate that reads several, not all of them from sources."""
+    made = {output.stream for plan in plans for output in plan.outputs}
+    uneven: set[str] = set()
+    for plan in plans:
+        inputs = set(plan.inputs)
+        if inputs & uneven or (len(inputs) > 1 and inputs & made):
+            uneven.update(output.stream for output in plan.outputs)
+    return uneven
+
+
+def _check_once(who: str, party: ClientParty | Tap) -> Iterator[str]:
+    """What stands is not shown again before it has been withdrawn."""
+    standing = 0
+    for time, each in party.shown:
+        if each.kind is Kind.UNDO:
+            standing = 0
+        elif each.kind is Kind.TENTATIVE:
+            if any(row.stime < standing for row in each.rows):
+                yield f"{who}, at {time / 1e6:.3f} s: tentative rows that stand are shown again"
+                return
+            standing = max(standing, each.boundary)
+
+
+def _check_content(
+    who: str, party: ClientParty | Tap, right: Sequence[Row] | None
+) -> Iterator[str]:
+    """Where each row passes by itself, a tentative one is a final one, only earlier."""
+    if right is None:
+        return
+    final = Counter(right)
+    for time, each in party.shown:
+        if each.kind is Kind.TENTATIVE and (wrong := Counter(each.rows) - final):
+            row = tuple(next(iter(wrong)))
+            yield f"{who}, at {time / 1e6:.3f} s: tentative row {row} is none of the final rows"
+            return
+
+
+def _check_whole(run: Simulation, chains: set[str]) -> Iterator[str]:
+    """Where each row passes by itself, previews have all rows of a source that no fault came
+    near. A gate that reads stages beside others does not wait for those that are slower."""
+    scenario = run.scenario
+    delays = next(iter(scenario.settings.values())).delays
+    if scenario.has_wild_clocks or Variant.SUSPEND in (delays.failing, delays.correcting):
+        return
+    paths = Paths(scenario)
+    taken = {name: source.rows for name, source in run.sources.items()}
+    for stream in chains & set(run.clients) - _uneven(scenario.plans):
+        for source in scenario.diagram.sources:
+            alone = {name: rows if name == source else [] for name, rows in taken.items()}
+            rows = recalculate(scenario.plans, alone, scenario.size, scenario.until)[stream]
+            reached = 0
+            for time, each in run.shown_to(stream):
+                if each.kind not in (Kind.INSERT, Kind.TENTATIVE):
+                    continue
+                due = Counter(row for row in rows if reached <= row.stime < each.boundary)
+                if (
+                    each.kind is Kind.TENTATIVE
+                    and (missing := due - Counter(each.rows))
+                    and paths.all_open(source, stream, reached, time)
+                ):
+                    row = tuple(next(iter(missing)))
+                    yield (
+                        f"client of {stream}, at {time / 1e6:.3f} s: previews up to "
+                        f"{each.boundary / 1e6:.3f} s lack {row} of {source}"
+                    )
+                    return
+                reached = max(reached, each.boundary)
+
+
+def _check_blocked(run: Simulation) -> Iterator[str]:
+    """Nothing is shown of a stream without any input that it cannot do without."""
+    paths = Paths(run.scenario)
+    for plan in run.scenario.plans:
+        for output in plan.outputs:
+            for name in run.scenario.replicas[plan.name]:
+                for time, each in run.taps[name, output.stream].shown:
+                    since = time - NOTICED
+                    if each.kind is Kind.TENTATIVE and any(
+                        all(paths.is_cut_off(stream, name, since, time) for stream in need)
+                        for need in output.needs
+                    ):
+                        yield (
+                            f"replica {name}, stream {output.stream}, at {time / 1e6:.3f} s: "
+                            "previews without an input that it needs"
+                        )
+                        break
+
+
+def _check_needless(run: Simulation) -> Iterator[str]:
+    """A replica shows no previews whose inputs were never away, though it stood still itself."""
+    if run.scenario.has_wild_clocks:
+        return
+    paths = Paths(run.scenario)
+    for plan in run.scenario.plans:
+        for name in run.scenario.replicas[plan.name]:
+            if not paths.always_fed(name):
+                continue
+            for output in plan.outputs:
+                for time, each in run.taps[name, output.stream].shown:
+                    if each.kind is Kind.TENTATIVE:
+                        yield (
+                            f"replica {name}, stream {output.stream}, at {time / 1e6:.3f} s: "
+                            "previews, though nothing was missing"
+                        )
+                        break
