@@ -5,7 +5,7 @@ INSTALLED := .venv/.installed
 CLASSES := .build/spark-classes.jsa
 WORKERS ?= 2
 
-.PHONY: help demo example test lint docs format bench soak pictures constraints java broker browser clean
+.PHONY: help demo example test lint docs format bench soak pictures constraints java broker browser compiler clean
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -17,7 +17,7 @@ demo: $(INSTALLED) java ## sensors and a replicated pipeline on Spark, killed an
 example: $(INSTALLED) java ## run one of examples/: NAME=billing, roads or machines
 	$(BIN)/python examples/$(or $(NAME),roads)/example.py $(ARGS)
 
-test: $(INSTALLED) $(CLASSES) broker browser ## run every test; ARGS="-k name" passes options to pytest
+test: $(INSTALLED) $(CLASSES) broker browser compiler ## run every test; ARGS="-k name" passes options to pytest
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
 lint: $(INSTALLED) docs ## check style, formatting, types, and the links of the documentation
@@ -60,6 +60,9 @@ broker:
 
 browser:
 	@scripts/require-chromium.sh
+
+compiler:
+	@scripts/require-compiler.sh
 
 $(CLASSES): $(INSTALLED) scripts/archive-classes.py | java
 	@mkdir -p $(@D)

@@ -39,11 +39,19 @@ from holdfast.tuples import Kind
 from holdfast.wire.client import act, fetch
 from holdfast.wire.proxy import Proxy
 
-__all__ = ["Deployment"]
+__all__ = ["Deployment", "EndedError"]
 
 CLIENT = "client"
 MOST_ENDS = 2
 """So often a replica may end by itself."""
+
+
+class EndedError(AssertionError):
+    """A replica that ends whenever it is started."""
+
+    def __init__(self, name: str, tail: str) -> None:
+        super().__init__(f"{name} has ended again and again: {tail}")
+        self.name = name
 
 
 class Deployment:
@@ -69,16 +77,18 @@ class Deployment:
         voter: str | None = None,
         liars: Mapping[str, str] | None = None,
         shared: bool = False,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         """`masters`: where replicas have their executors that do not have them in themselves.
         `voter`: settings of the gate of the last stage, which then has one replica and compares
         those before it. `liars`: replicas that lie, and how. `shared`: the replicas of `clean`
-        share its work."""
+        share its work. `environment`: of the replicas, besides what Spark needs."""
         self.folder = folder
         self.shared = shared
         self.voter = voter
         self.liars = dict(liars or {})
         self._masters = masters or {}
+        self._environment = dict(environment or {})
         self.sources_names = tuple(sources)
         stages = [f"clean{at}" if at else "clean" for at in range(chain)]
         if window:
@@ -92,7 +102,7 @@ class Deployment:
         self.topology = Topology.read(self.file)
         self.parties = self.topology.parties()
         self.replicas = [name for name in self.parties if "/" in name]
-        self.max_delay = self.topology.stages["clean"].max_delay / 1e6
+        self.max_delay = self.topology.stages[self.stages[0]].max_delay / 1e6
         self.proxies: dict[tuple[str, str], Proxy] = {}
         """By who calls and who is called."""
         self.processes: dict[str, Family] = {}
@@ -183,7 +193,7 @@ class Deployment:
         self.processes[name] = Family(
             command,
             self.folder,
-            spark_environment(self.folder),
+            spark_environment(self.folder) | self._environment,
             log=f"{name.replace('/', '-')}.log",
         )
 
@@ -281,7 +291,7 @@ class Deployment:
                 continue
             self.ended.append(name)
             if self.ended.count(name) > MOST_ENDS:
-                raise AssertionError(f"{name} has ended again and again: {process.tail()}")
+                raise EndedError(name, process.tail())
             process.kill()
             self.start_replica(name)
 
