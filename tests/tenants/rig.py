@@ -109,7 +109,7 @@ SHARED = {"access": {"allow": ["*"]}}
 def replay(live: Platform, place: Path) -> Platform:
     """Another platform with the log of this one, settled in the same recorded order."""
     replayed = Platform(place, 1)
-    for table in ("log", "objects", "streams", "edges"):
+    for table in ("log", "objects", "streams", "edges", "lineage"):
         rows = live.database.rows(f"SELECT * FROM {table}")
         with replayed.database.transaction() as work:
             work.many(f"INSERT INTO {table} VALUES ({','.join('?' * len(rows[0]))})", rows)

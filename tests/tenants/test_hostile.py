@@ -113,7 +113,7 @@ def test_an_update_is_checked_against_the_document_it_comes_after(
     """The stream gets other channels between the check and the log."""
     ann = site.add("ann")
     put(ann, "o", a=simple(n="number"))
-    stream = site.service.reading.stream
+    stream = site.service.reading.admitted
     changes: list[dict[str, Any]] = [simple(n="string"), simple(m="number")]
 
     def slowly(*asked: Any) -> Any:
@@ -122,7 +122,7 @@ def test_an_update_is_checked_against_the_document_it_comes_after(
             put(ann, "o", a=changes.pop())
         return found
 
-    monkeypatch.setattr(site.service.reading, "stream", slowly)
+    monkeypatch.setattr(site.service.reading, "admitted", slowly)
     answer = ann.post("/v1/streams/ann/o/a/updates", json={"channels": {"n": 1}})
     assert (answer.status_code, changes) == (400, [])
     (receipt,) = publish(ann, "ann/o/a", {"channels": {"n": "one"}})

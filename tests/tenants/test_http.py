@@ -317,4 +317,7 @@ def test_whoever_follows_with_a_token_that_was_replaced_is_sent_away(site: Site)
                 site.service.settled(site.service.position)
         return found
 
-    assert anyio.run(got)[-1] == b"event: end\ndata: {}\n\n"
+    last = anyio.run(got)[-1]
+    assert last.startswith(b"event: end\ndata: ")
+    assert b'"status":403' in last
+    assert b"token" in last

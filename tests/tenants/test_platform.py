@@ -457,3 +457,24 @@ def test_what_others_derive_does_not_keep_a_tenant_from_its_own(platform: Platfo
     platform.publish("ann/o/a", 1, n=1.0)
     platform.settle()
     assert platform.values("eve/o/c2", "n") == [1.0]
+
+
+def test_a_stream_that_is_published_to_may_become_calculated_and_the_other_way(
+    platform: Platform,
+) -> None:
+    """Both kinds count their offsets: one must not meet the other's in the store."""
+    platform.put("ann", "o", streams={"a": simple(n="number")})
+    made = [derived({"a": "o/a"}, {"n": "a.n"}), simple(n="number")]
+    offsets = []
+    for at in range(1, 13):
+        platform.put("ann", "p", streams={"b": made[at % 2]})
+        for _ in range(at % 3):
+            path = "ann/p/b" if at % 2 else "ann/o/a"
+            platform.publish(path, 10 * at + len(offsets), n=float(at))
+            offsets.append(-1)
+        platform.settle()
+        found = [update["offset"] for update in platform.updates("ann/p/b")]
+        assert len(found) == at % 3
+        assert found == sorted(found)
+        assert not found or found[0] > max((o for o in offsets if o >= 0), default=-1)
+        offsets += found

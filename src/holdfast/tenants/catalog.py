@@ -27,6 +27,7 @@ from holdfast.protocol.composition.documents import (
     Stream,
 )
 from holdfast.protocol.composition.graph import depths
+from holdfast.protocol.composition.provenance import Rules, refusing
 from holdfast.protocol.composition.settling import WORK_OF_OTHERS
 from holdfast.tenants.errors import NotFoundError, QuotaError
 from holdfast.tenants.expressions import Types, compile_stream
@@ -40,6 +41,7 @@ from holdfast.tenants.graph import (
     streams_at,
 )
 from holdfast.tenants.log import Log
+from holdfast.tenants.provenance import Provenance, refusal, stored_rules
 from holdfast.tenants.quotas import Quotas
 from holdfast.tenants.store.database import FOREVER, Database, Work
 
@@ -49,10 +51,15 @@ MOST_AROUND: Final = 20_000
 """Streams that hang together, upstream or downstream of one."""
 
 
+MOST_LINEAGE: Final = 5_000
+"""Different streams that one stream was ever made of."""
+
+
 class Change(msgspec.Struct, frozen=True):
     """What a change of a document does to updates; the body of its log entry."""
 
     removed: list[str] = []
+    """Also those that were published to and are calculated now, or the other way round."""
     cleared: list[str] = []
     """Whose channels are others now, so that their last updates mean nothing any more."""
     restarted: list[str] = []
@@ -65,9 +72,10 @@ class Stored(NamedTuple):
 
 
 class Catalog:
-    def __init__(self, database: Database, log: Log) -> None:
+    def __init__(self, database: Database, log: Log, provenance: Provenance | None = None) -> None:
         self._database = database
         self._log = log
+        self._provenance = Provenance(database) if provenance is None else provenance
 
     def get(self, tenant: str, name: str) -> Stored:
         found = self._current(self._database, tenant, name)
@@ -112,9 +120,11 @@ class Catalog:
         old = self._streams(work, tenant, name)
         _check_count(work, tenant, quotas, len(streams) - len(old))
         changed = {path: stream for path, stream in streams.items() if old.get(path) != stream}
+        taken = _TakenByOthers(work, old, changed)
         position = self._write(work, tenant, name, old, streams)
         version = self._replace(work, tenant, name, position, document)
         self._connect(work, changed, position, quotas)
+        taken.note_refused(position)
         _check_depth(work, tenant, changed, quotas)
         return position, version
 
@@ -163,6 +173,7 @@ class Catalog:
             if each.stream is not None and each.stream not in streams
         }
         known = {**streams_at(work, wanted), **streams}
+        rules = self._provenance.rules(wanted & known.keys())
         found: dict[str, Types] = {}
         for path, stream in changed.items():
             place = f"streams.{path.rpartition('/')[2]}"
@@ -170,7 +181,7 @@ class Catalog:
                 raise QuotaError(f"{place}.inputs: has {len(stream.inputs)} of {quotas.inputs}")
             if stream.is_composite:
                 found[path] = {
-                    alias: _types_of(f"{place}.inputs.{alias}", each, known, tenant)
+                    alias: _types_of(f"{place}.inputs.{alias}", each, known, tenant, rules)
                     for alias, each in stream.inputs.items()
                 }
         return found
@@ -184,11 +195,11 @@ class Catalog:
         new: Mapping[str, Stream],
     ) -> int:
         """The log entry, and the streams as they are from there on."""
-        removed = sorted(set(old) - set(new))
+        both = set(old) & set(new)
+        turned = {path for path in both if old[path].is_composite != new[path].is_composite}
+        removed = sorted({*(set(old) - set(new)), *turned})
         cleared = sorted(
-            path
-            for path in set(old) & set(new)
-            if channel_types(old[path]) != channel_types(new[path])
+            path for path in both - turned if channel_types(old[path]) != channel_types(new[path])
         )
         restarted = sorted({*_other_windows(old, new), *_windows_over(work, removed + cleared)})
         body = msgspec.json.encode(Change(removed, cleared, restarted))
@@ -269,6 +280,12 @@ class Catalog:
             "ON CONFLICT DO NOTHING",
             [(*edge, position, FOREVER) for edge in sorted(edges)],
         )
+        pairs = sorted({(target, source) for source, target, _ in edges})
+        work.many(
+            "INSERT INTO lineage (target, source, since) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+            [(*pair, position) for pair in pairs],
+        )
+        _check_lineage(work, changed)
 
 
 def _other_windows(old: Mapping[str, Stream], new: Mapping[str, Stream]) -> list[str]:
@@ -294,7 +311,13 @@ def _windows_over(work: Work, sources: list[str]) -> list[str]:
     ]
 
 
-def _types_of(place: str, given: Input, known: Mapping[str, Stream], tenant: str) -> dict[str, str]:
+def _types_of(
+    place: str,
+    given: Input,
+    known: Mapping[str, Stream],
+    tenant: str,
+    rules: Mapping[str, Rules],
+) -> dict[str, str]:
     if given.query is not None:
         return {name: str(kind) for name, kind in given.query.channels.items()}
     assert given.stream is not None
@@ -304,6 +327,9 @@ def _types_of(place: str, given: Input, known: Mapping[str, Stream], tenant: str
             f"{place}: there is no stream {given.stream} that you may read; ask its owner for "
             "access"
         )
+    refused = refusal(tenant, given.stream, rules.get(given.stream, frozenset()))
+    if refused is not None:
+        raise DocumentError(f"{place}: {refused}")
     return channel_types(source)
 
 
@@ -424,12 +450,57 @@ class _Wants:
         return None if found is None or alias not in found.inputs else found.inputs[alias].query
 
 
-def _note_left_out(work: Work, path: str, target: str, alias: str, position: int) -> None:
+class _TakenByOthers:
+    """Streams that take changed ones, or what is made of those, and may lose them by the change."""
+
+    def __init__(
+        self, work: Work, old: Mapping[str, Stream], changed: Mapping[str, Stream]
+    ) -> None:
+        self._work = work
+        suspects = [
+            path
+            for path, stream in changed.items()
+            if path not in old
+            or (old[path].access, old[path].inputs) != (stream.access, stream.inputs)
+        ]
+        edges = around(suspects, lambda paths: edges_from(work, paths), 1, MOST_AROUND)
+        # An owner can always deny. Where too many are concerned, the state of each stream tells it.
+        self._edges = sorted(set(edges or ()))
+        self._before = self._refused()
+
+    def note_refused(self, position: int) -> None:
+        """On the error channels of those that get nothing from there any more."""
+        for (source, target, alias), said in self._refused().items():
+            if (source, target, alias) not in self._before:
+                _note(self._work, target, position, "access", f"inputs.{alias}: {said}")
+
+    def _refused(self) -> dict[Edge, str]:
+        if not self._edges:
+            return {}
+        rules = stored_rules(self._work, {source for source, _, _ in self._edges}).rules
+        found = {}
+        for source, target, alias in self._edges:
+            tenant = owner_of(target)
+            if refusing(rules[source], tenant):
+                said = refusal(tenant, source, rules[source])
+                found[source, target, alias] = said or f"you may not read {source} any more"
+        return found
+
+
+def _note(work: Work, path: str, position: int, kind: str, message: str) -> None:
+    (number,) = work.rows(
+        "SELECT coalesce(max(number) + 1, 0) FROM failures WHERE path = ? AND position = ?",
+        (path, position),
+    )[0]
     work.run(
         "INSERT INTO failures (path, position, number, timestamp, kind, message) "
-        "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
-        (target, position, 0, 0, "members", f"inputs.{alias}: {path} fits, but is one too many"),
+        "VALUES (?, ?, ?, ?, ?, ?)",
+        (path, position, int(number), 0, kind, message),
     )
+
+
+def _note_left_out(work: Work, path: str, target: str, alias: str, position: int) -> None:
+    _note(work, target, position, "members", f"inputs.{alias}: {path} fits, but is one too many")
 
 
 def _check_count(work: Work, tenant: str, quotas: Quotas, more: int) -> None:
@@ -442,6 +513,17 @@ def _check_count(work: Work, tenant: str, quotas: Quotas, more: int) -> None:
         raise QuotaError(
             f"streams: you have {have} and would get {more} more, of {quotas.streams} at most"
         )
+
+
+def _check_lineage(work: Work, changed: Mapping[str, Stream]) -> None:
+    """A stream stays bound by inputs that it had: they must not become ever more."""
+    for path in changed:
+        (had,) = work.rows("SELECT count(*) FROM lineage WHERE target = ?", (path,))[0]
+        if int(had) > MOST_LINEAGE:
+            raise QuotaError(
+                f"streams.{path.rpartition('/')[2]}.inputs: it has had {had} different ones, of "
+                f"{MOST_LINEAGE} at most; use another name for it"
+            )
 
 
 def _check_fan_out(work: Work, edges: set[tuple[str, str, str]], quotas: Quotas) -> None:

@@ -96,16 +96,20 @@ class Client:
 
     def follow(self, stream: str, after: int = -1) -> Iterator[dict[str, Any]]:
         """Updates as they come, from beyond this offset; ends when the stream does. Raises
-        `UpdatesDroppedError` if some that would follow are not kept any more."""
+        `UpdatesDroppedError` if some that would follow are not kept any more, and
+        `RefusedByServerError` once an owner of what is in them denies it, or the token is replaced.
+        """
         with self._open("GET", f"{_path(stream)}/events?after={after}") as answer:
             kind = b""
             for line in answer:
                 if line.startswith(b"event: "):
                     kind = line[7:].strip()
                 elif line.startswith(b"data: "):
-                    if kind == b"end":
-                        return
                     told = json.loads(line[6:])
+                    if kind == b"end" and told.get("status", 404) == 404:
+                        return
+                    if kind == b"end":
+                        raise RefusedByServerError(told["status"], told["error"])
                     if kind == b"gap":
                         raise UpdatesDroppedError(after, told["before"])
                     kind = b""

@@ -116,6 +116,9 @@ class Deliveries:
         action = self._action(path)
         if action is None:
             return "there is no such action any more"
+        refused = self._refused(path, origin)
+        if refused is not None:
+            return f"not done: {refused}"
         if action.webhook is not None:
             return self._post(action.webhook, f"{path}:{origin}", body)
         if action.mqtt is not None:
@@ -124,6 +127,13 @@ class Deliveries:
             self._send(f"{path.partition('/')[0]}/actions/{action.mqtt}", body.encode())
             return "sent"
         return self._divide(action, path, origin, body)
+
+    def _refused(self, path: str, origin: str) -> str | None:
+        """The reason why what set it off may not be told any more: an owner has denied it since."""
+        stream, at, _ = origin.partition(">")[0].partition("@")
+        if not at or stream.count("/") != 2:
+            return None
+        return self._service.provenance.refused(path.partition("/")[0], stream)
 
     def _divide(self, action: Action, path: str, origin: str, body: str) -> str:
         """A composite action sets off the others."""

@@ -33,7 +33,7 @@ def streams_at(
     """Those that there are."""
     rows = rows_among(
         database,
-        "SELECT path, body FROM streams WHERE since <= ? AND until > ? AND path IN (@)",
+        "SELECT path, body FROM streams WHERE +since <= ? AND until > ? AND path IN (@)",
         paths,
         (position, position),
     )
@@ -94,7 +94,7 @@ def _edges(
 ) -> list[Edge]:
     rows = rows_among(
         database,
-        f"SELECT source, target, alias FROM edges WHERE since <= ? AND until > ? AND {end} IN (@)",
+        f"SELECT source, target, alias FROM edges WHERE +since <= ? AND until > ? AND {end} IN (@)",
         paths,
         (position, position),
     )

@@ -18,7 +18,15 @@ import msgspec
 from holdfast.tenants.errors import ConflictError, TenantError
 from holdfast.tenants.store.database import Database, Work, rows_among
 
-__all__ = ["Entry", "Log", "OutdatedError", "Publication", "Receipt", "read_at"]
+__all__ = [
+    "Entry",
+    "Log",
+    "OutdatedError",
+    "Publication",
+    "Receipt",
+    "following_numbers",
+    "read_at",
+]
 
 
 class Entry(NamedTuple):
@@ -117,6 +125,8 @@ class Log:
         self._end = position
         if changed:
             self._changed = position
+            # A stream that was calculated until now goes on with another offset.
+            self._numbers.clear()
 
     def _commit_waiting(self) -> None:
         group = []
@@ -173,8 +183,7 @@ class Log:
         if path in numbers:
             return numbers[path]
         if path not in self._numbers:
-            found = work.rows("SELECT max(number) FROM log WHERE path = ?", (path,))[0][0]
-            self._numbers[path] = 0 if found is None else int(found) + 1
+            self._numbers[path] = following_numbers(work, [path], self._end).get(path, 0)
         return self._numbers[path]
 
     def _known(
@@ -200,6 +209,23 @@ class Log:
                 f"the next one is {self._following(work, publication.path, numbers)}"
             )
         return Receipt(number, int(stored[0][0]), duplicate=True)
+
+
+def following_numbers(database: Database | Work, paths: Sequence[str], end: int) -> dict[str, int]:
+    """The next offset of streams that have had some, whether published or calculated: offsets go on
+    when a stream becomes the other."""
+    found: dict[str, int] = {}
+    for statement, values in (
+        ("SELECT path, following FROM numbers WHERE path IN (@)", ()),
+        (
+            "SELECT path, max(number) + 1 FROM log WHERE position <= ? AND path IN (@) "
+            "GROUP BY path",
+            (end,),
+        ),
+    ):
+        for path, following in rows_among(database, statement, paths, values):
+            found[path] = max(found.get(path, 0), int(following))
+    return found
 
 
 def read_at(database: Database | Work, positions: Sequence[int]) -> list[Entry]:

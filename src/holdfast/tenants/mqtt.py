@@ -2,9 +2,10 @@
 
 In: JSON as HTTP takes it, on PREFIX/in/TENANT/OBJECT/STREAM; acknowledged when it is in the log. It
 has to say the tenant's token: as a user property `token` (MQTT 5), or beside its channels.
-Out: updates on PREFIX/out/TENANT/OBJECT/STREAM, at least once, of streams that everybody may read.
+Out: updates on PREFIX/out/TENANT/OBJECT/STREAM, at least once, of streams that everybody may read,
+with all that is in them.
 A broker that is guarded decides by itself who may use which topic: then no token is asked for, and
-all streams go out.
+all streams go out that their owners may read.
 """
 
 from __future__ import annotations
@@ -22,7 +23,6 @@ from holdfast.sources.extras import require
 from holdfast.tenants.brokers import Broker
 from holdfast.tenants.engine.storing import progress
 from holdfast.tenants.errors import ForbiddenError
-from holdfast.tenants.graph import streams_at
 from holdfast.tenants.registry import Tenant
 from holdfast.tenants.service import Service, read_updates
 from holdfast.wire.mqtt import BrokerThread
@@ -190,9 +190,9 @@ class MqttBridge:
                 "SELECT position, path, body FROM updates WHERE position = ? AND late = 0",
                 (found[0][0],),
             )
-        open_to_all = self._open_to_all({path for _, path, _ in found})
+        outgoing = self._outgoing({path for _, path, _ in found})
         for _, path, body in found:
-            if path in open_to_all:
+            if path in outgoing:
                 self.send(f"out/{path}", body.encode())
         if found:
             with database.transaction() as work:
@@ -203,12 +203,12 @@ class MqttBridge:
                 )
         return len(found)
 
-    def _open_to_all(self, paths: set[str]) -> set[str]:
-        """Those of these streams that may go out."""
-        if self._broker.guarded:
-            return paths
-        streams = streams_at(self._service.database, paths)
-        return {path for path, stream in streams.items() if stream.access.admits_all}
+    def _outgoing(self, paths: set[str]) -> set[str]:
+        """Those of these streams that may go out, with all that is in them."""
+        provenance = self._service.provenance
+        if not self._broker.guarded:
+            return provenance.open_to_all(paths)
+        return {path for path in paths if provenance.refused(path.partition("/")[0], path) is None}
 
 
 def _signed(message: Any) -> tuple[str | None, bytes]:

@@ -11,8 +11,10 @@ import msgspec
 from holdfast.protocol.composition.definitions import admits, channel_types, distance, owner_of
 from holdfast.protocol.composition.documents import Near, Stream
 from holdfast.protocol.composition.graph import novelty
-from holdfast.tenants.errors import NotFoundError
+from holdfast.protocol.composition.provenance import refusing
+from holdfast.tenants.errors import ForbiddenError, NotFoundError
 from holdfast.tenants.graph import around, edges_from, edges_into, narrowest_tag, streams_at
+from holdfast.tenants.provenance import Provenance, refusal
 from holdfast.tenants.quotas import Quotas, kept_of
 from holdfast.tenants.store.database import FOREVER, Database
 
@@ -39,11 +41,20 @@ class Wanted(msgspec.Struct, frozen=True):
 
 
 class Reading:
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, provenance: Provenance | None = None) -> None:
         self._database = database
+        self._provenance = Provenance(database) if provenance is None else provenance
 
     def stream(self, tenant: str, path: str) -> Stream:
-        """One that the tenant may read."""
+        """One that the tenant may read, and all that is in it."""
+        found = self.admitted(tenant, path)
+        refused = self._provenance.refused(tenant, path)
+        if refused is not None:
+            raise ForbiddenError(f"stream: {refused}")
+        return found
+
+    def admitted(self, tenant: str, path: str) -> Stream:
+        """One that is the tenant's own or shared with it; what is in it may not be."""
         found = streams_at(self._database, [path]).get(path)
         if found is None or not admits(path, found, tenant):
             raise NotFoundError(f"stream: there is no {path} that you may read")
@@ -57,6 +68,7 @@ class Reading:
             "ORDER BY number DESC LIMIT 1",
             values,
         )
+        self.stream(tenant, path)
         if not rows:
             raise NotFoundError(f"stream: {path} has no update yet")
         return _shown(*rows[0])
@@ -81,11 +93,14 @@ class Reading:
             "ORDER BY number LIMIT ?",
             [*values, wanted.limit],
         )
+        # Again: what was read may have come of a change since the first look.
+        self.stream(tenant, path)
         return [_shown(body, late) for body, late, *place in rows if _is_near(wanted.near, place)]
 
     def failures(self, tenant: str, path: str, limit: int) -> list[dict[str, Any]]:
-        """The newest first; only the owner sees them, for they may quote values."""
-        self.stream(tenant, path)
+        """The newest first; only the owner sees them, for they may quote values. While the owner
+        may not read what is in the stream, those that say so are all."""
+        self.admitted(tenant, path)
         if owner_of(path) != tenant:
             raise NotFoundError(f"stream: there is no {path} of yours")
         rows = self._database.rows(
@@ -93,6 +108,8 @@ class Reading:
             "ORDER BY position DESC, number DESC LIMIT ?",
             (path, limit),
         )
+        if self._provenance.refused(tenant, path) is not None:
+            rows = [row for row in rows if row[2] == "access"]
         names = ("position", "timestamp", "kind", "message")
         return [dict(zip(names, row, strict=True)) for row in rows]
 
@@ -109,8 +126,11 @@ class Reading:
 
     def status(self, tenant: str, path: str, quotas: Quotas) -> dict[str, Any]:
         """What a stream is and how it does."""
-        stream = self.stream(tenant, path)
+        stream = self.admitted(tenant, path)
         mine = owner_of(path) == tenant
+        refused = self._provenance.refused(tenant, path)
+        if refused is not None and not mine:
+            raise ForbiddenError(f"stream: {refused}")
         lags = self._database.rows("SELECT source, body FROM lags WHERE path = ?", (path,))
         told: dict[str, Any] = {
             "stream": path,
@@ -125,8 +145,20 @@ class Reading:
                 "lagging": {source: msgspec.json.decode(body) for source, body in lags},
                 "novelty": self._novelty(path),
                 "kept": self._kept(path, stream, quotas),
+                "refused": refused,
+                "refused_inputs": self._refused_inputs(tenant, path),
             }
         return told
+
+    def _refused_inputs(self, tenant: str, path: str) -> dict[str, str]:
+        """Inputs that bring nothing, because their data may not be read by the owner."""
+        edges = edges_into(self._database, [path])
+        rules = self._provenance.rules({source for source, _, _ in edges})
+        return {
+            source: refusal(tenant, source, rules[source]) or f"you may not read {source}"
+            for source, _, _ in edges
+            if refusing(rules[source], tenant)
+        }
 
     def search(
         self, tenant: str, tags: Sequence[tuple[str, str]], limit: int
@@ -147,10 +179,12 @@ class Reading:
                 (*values, last, PAGE),
             )
             some = streams_at(self._database, [path for (path,) in rows])
+            mine = {path for path in some if owner_of(path) == tenant}
+            readable = mine | self._provenance.readable(tenant, some.keys() - mine)
             found += [
                 {"stream": path, "channels": channel_types(s), "description": s.description}
                 for path, s in sorted(some.items())
-                if admits(path, s, tenant) and all(s.description.get(t) == v for t, v in tags)
+                if path in readable and all(s.description.get(t) == v for t, v in tags)
             ]
             if len(found) >= limit or len(rows) < PAGE:
                 break

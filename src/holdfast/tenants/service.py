@@ -23,6 +23,7 @@ from holdfast.tenants.engine.stages import Stages, StoredBatch
 from holdfast.tenants.engine.storing import insert_calls, progress
 from holdfast.tenants.errors import ForbiddenError, NotFoundError, UnavailableError
 from holdfast.tenants.log import Log, OutdatedError, Publication, Receipt
+from holdfast.tenants.provenance import Provenance
 from holdfast.tenants.quotas import Rates
 from holdfast.tenants.reading import Reading
 from holdfast.tenants.registry import Audit, Registry, Tenant
@@ -73,8 +74,9 @@ class Service:
         self.registry = Registry(database)
         self.audit = Audit(database)
         self.log = Log(database)
-        self.catalog = Catalog(database, self.log)
-        self.reading = Reading(database)
+        self.provenance = Provenance(database)
+        self.catalog = Catalog(database, self.log, self.provenance)
+        self.reading = Reading(database, self.provenance)
         self.rates = Rates()
         self.stages = Stages()
         self.tells: dict[str, Callable[[], Any]] = {}
@@ -139,7 +141,7 @@ class Service:
     def _publish(self, tenant: Tenant, path: str, updates: list[Published]) -> list[Receipt]:
         self._note_idle()
         checked = self.log.changed
-        stream = self.reading.stream(tenant.name, path)
+        stream = self.reading.admitted(tenant.name, path)
         if stream.is_composite:
             raise ForbiddenError(f"stream: {path} is calculated from others; publish to those")
         types, now = channel_types(stream), int(self._clock() * 1e6)

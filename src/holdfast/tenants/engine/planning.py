@@ -15,7 +15,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Final
 
 import msgspec
@@ -23,15 +23,16 @@ import msgspec
 from holdfast.errors import StoreCorruptError
 from holdfast.protocol.composition.bounds import bound_of_type
 from holdfast.protocol.composition.definitions import admits, channel_types, owner_of
-from holdfast.protocol.composition.documents import Stream
+from holdfast.protocol.composition.documents import Access, Stream
 from holdfast.protocol.composition.graph import parts
+from holdfast.protocol.composition.provenance import Behind, refusing, rules_behind
 from holdfast.protocol.composition.settling import LARGEST_RESULT, Lag, Limits, Node
 from holdfast.protocol.composition.updates import Update
 from holdfast.protocol.composition.windows import SavedWindow
 from holdfast.tenants.catalog import Change
 from holdfast.tenants.engine.fairness import Budget, Cost, FairQueue, Item
 from holdfast.tenants.expressions import compiled_or_broken
-from holdfast.tenants.log import Entry, read_at
+from holdfast.tenants.log import Entry, following_numbers, read_at
 from holdfast.tenants.store.database import Database, Work, rows_among
 from holdfast.tenants.store.windows import load_windows
 
@@ -123,7 +124,7 @@ class _View:
         rows = rows_among(
             database,
             "SELECT path, body, since, until FROM streams "
-            "WHERE since <= ? AND until > ? AND path IN (@)",
+            "WHERE +since <= ? AND until > ? AND path IN (@)",
             paths,
             (self.end, self.settled),
         )
@@ -139,11 +140,42 @@ class _View:
         rows = rows_among(
             database,
             "SELECT source, target, alias, since, until FROM edges "
-            f"WHERE since <= ? AND until > ? AND {end} IN (@)",
+            f"WHERE +since <= ? AND until > ? AND {end} IN (@)",
             paths,
             (self.end, self.settled),
         )
         return sorted({tuple(row[:3]) for row in rows if self.shows(*row[3:])})
+
+    def behind(self, database: Database, paths: Iterable[str]) -> Behind:
+        """Rules of access to streams and to all that is in them."""
+        return rules_behind(
+            paths, partial(self._lineage, database), partial(self._access, database), {}
+        )
+
+    def _lineage(self, database: Database, targets: list[str]) -> set[tuple[str, str]]:
+        rows = rows_among(
+            database,
+            "SELECT source, target, since FROM lineage WHERE since <= ? AND target IN (@)",
+            targets,
+            (self.end,),
+        )
+        found = {(source, target) for source, target, at in rows if at not in self.waiting}
+        # One that came a second time, with a change that overtook the first.
+        return found | {edge[:2] for edge in self.edges(database, "target", targets)}
+
+    def _access(self, database: Database, paths: list[str]) -> dict[str, Access]:
+        """Of streams as they are here, or were when they were removed."""
+        found = {path: each.access for path, each in self.streams(database, paths).items()}
+        last: dict[str, tuple[int, str]] = {}
+        for path, body, since in rows_among(
+            database,
+            "SELECT path, body, since FROM streams WHERE +since <= ? AND path IN (@)",
+            [path for path in paths if path not in found],
+            (self.end,),
+        ):
+            if since not in self.waiting:
+                last[path] = max(last.get(path, (since, body)), (since, body))
+        return found | {path: _STREAM.decode(body).access for path, (_, body) in last.items()}
 
 
 @dataclass(frozen=True)
@@ -272,7 +304,7 @@ class Planner:
             gathered[home[entry.path]].append(_update(entry))
         dispatched = time.perf_counter()
         changed = [msgspec.json.decode(entry.body, type=Change) for entry in changes]
-        fetched = _Fetched(self._database, paths, reached.values(), changed)
+        fetched = _Fetched(self._database, paths, reached.values(), changed, plan.end)
         bundles = [
             fetched.bundle(updates, [reached[path] for path in group if path in reached])
             for updates, group in zip(gathered, groups, strict=True)
@@ -378,13 +410,30 @@ class Planner:
         edges = view.edges(database, "target", targets)
         missing = {source for source, _, _ in edges} - set(streams)
         streams |= view.streams(database, missing)
-        whole = _reached(targets, edges, streams)
+        behind = view.behind(database, {source for source, _, _ in edges})
+        inputs: defaultdict[str, set[str]] = defaultdict(set, behind.sources)
+        for source, target, _ in edges:
+            inputs[target].add(source)
+        taken = [e for e in edges if not refusing(behind.rules[e[0]], owner_of(e[1]))]
+        pairs = {(source, target) for source, target, _ in taken}
+        following = {
+            source: {target for target in some if (source, target) in pairs}
+            for source, some in following.items()
+        }
+        whole = _reached(targets, taken, streams)
         for path in paths:
-            self._remember(path, whole.behind(path, following))
+            self._remember(path, whole.behind(path, following), inputs)
 
-    def _remember(self, path: str, reached: _Reached) -> None:
+    def _remember(self, path: str, reached: _Reached, inputs: Mapping[str, set[str]]) -> None:
+        """Until one of the streams changes that it reaches, or that has a say in who may read."""
         self._known[path] = reached
-        for each in (path, *reached.nodes, *reached.sources):
+        concerned = {path, *reached.nodes}
+        front = list(concerned)
+        while front:
+            more = inputs.get(front.pop(), set()) - concerned
+            concerned |= more
+            front += more
+        for each in concerned:
             self._through[each].add(path)
 
 
@@ -396,7 +445,8 @@ class _Fetched:
         database: Database,
         paths: Iterable[str],
         reached: Iterable[_Reached],
-        changes: Sequence[Change] = (),
+        changes: Sequence[Change],
+        end: int,
     ) -> None:
         self._database = database
         # Stored before changes of the same batch, which take it away.
@@ -412,6 +462,7 @@ class _Fetched:
         self._numbers: dict[str, int] = dict(
             rows_among(database, "SELECT path, following FROM numbers WHERE path IN (@)", nodes)
         )
+        self._numbers |= following_numbers(database, sorted(nodes & gone), end)
         self._lags: defaultdict[str, list[tuple[str, str, Lag]]] = defaultdict(list)
         for path, source, body in rows_among(
             database, "SELECT path, source, body FROM lags WHERE path IN (@)", nodes - gone
@@ -456,7 +507,7 @@ def _reached(
 ) -> _Reached:
     members: dict[tuple[str, str], list[str]] = {}
     for source, target, alias in sorted(edges):
-        if source in streams and _may(streams, source, target):
+        if source in streams:
             members.setdefault((target, alias), []).append(source)
     nodes, types = {}, {}
     for path in sorted(targets):

@@ -17,7 +17,7 @@ from holdfast.protocol.composition.definitions import owner_of
 from holdfast.tenants.catalog import Change
 from holdfast.tenants.engine.operating import COLUMNS, Outcome, operate
 from holdfast.tenants.engine.planning import Bundle, Plan, Planner, read_plan
-from holdfast.tenants.log import Entry, read_at
+from holdfast.tenants.log import Entry, following_numbers, read_at
 from holdfast.tenants.store.database import Database, Work
 from holdfast.tenants.store.windows import drop_windows, fetch_from, save_windows
 
@@ -67,7 +67,7 @@ def store(database: Database, batch: int, outcomes: Sequence[Outcome]) -> Plan |
         _check_whole(batch, entries, outcomes)
         for entry in entries:
             if entry.kind == "change":
-                _apply(work, msgspec.json.decode(entry.body, type=Change))
+                _apply(work, msgspec.json.decode(entry.body, type=Change), plan.end)
         for outcome in outcomes:
             _insert(work, outcome)
         work.many(
@@ -108,8 +108,13 @@ def run_batch(
     return store(database, batch, outcomes)
 
 
-def _apply(work: Work, change: Change) -> None:
+def _apply(work: Work, change: Change, end: int) -> None:
     drop_windows(work, {*change.removed, *change.restarted})
+    work.many(
+        "INSERT INTO numbers (path, following) VALUES (?, ?) "
+        "ON CONFLICT (path) DO UPDATE SET following = excluded.following",
+        following_numbers(work, change.removed, end).items(),
+    )
     for path in change.removed:
         for table in ("updates", "latest", "failures", "lags", "dropped"):
             work.run(f"DELETE FROM {table} WHERE path = ?", (path,))

@@ -21,7 +21,7 @@ function draw() {
 function take(block) {
   const line = block.split("\n").find((each) => each.startsWith("data: "));
   if (!line) return;
-  if (block.includes("event: end")) throw new Error("The stream has ended, or is no longer shared with you.");
+  if (block.includes("event: end")) throw new Error(`The stream has ended: ${JSON.parse(line.slice(6)).error}`);
   if (block.includes("event: gap")) return;
   const update = JSON.parse(line.slice(6));
   if (update.late) return;

@@ -12,7 +12,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
 from holdfast.errors import HoldfastError
-from holdfast.tenants.errors import QuotaError
+from holdfast.tenants.errors import QuotaError, TenantError
 from holdfast.tenants.reading import Wanted
 from holdfast.tenants.registry import Tenant
 from holdfast.tenants.service import Service
@@ -71,9 +71,9 @@ class Events:
                         path,
                         Wanted(after=after, limit=AT_ONCE),
                     )
-                except HoldfastError:
+                except HoldfastError as error:
                     # It was removed, or is no longer shared, or the token was replaced.
-                    yield b"event: end\ndata: {}\n\n"
+                    yield _end(error)
                     return
                 for update in found:
                     after = update["offset"]
@@ -90,3 +90,9 @@ class Events:
 
 def _event(update: dict[str, Any]) -> bytes:
     return b"id: %d\ndata: %s\n\n" % (update["offset"], msgspec.json.encode(update))
+
+
+def _end(error: HoldfastError) -> bytes:
+    status = error.status if isinstance(error, TenantError) else 503
+    told = msgspec.json.encode({"status": status, "error": str(error)})
+    return b"event: end\ndata: %s\n\n" % told

@@ -1,5 +1,6 @@
 """The tables. Documents, streams and edges are kept as they were at each log entry: `since` up to,
-but without, `until`. So an update is always settled in the graph of its place in the log."""
+but without, `until`. So an update is always settled in the graph of its place in the log. `lineage`
+has each edge that there ever was, once."""
 
 from __future__ import annotations
 
@@ -27,14 +28,20 @@ CREATE TABLE IF NOT EXISTS streams (
     path TEXT NOT NULL, owner TEXT NOT NULL, since BIGINT NOT NULL, until BIGINT NOT NULL,
     body TEXT NOT NULL, PRIMARY KEY (path, since));
 CREATE INDEX IF NOT EXISTS streams_owner ON streams (owner);
+CREATE INDEX IF NOT EXISTS streams_now ON streams (path, until);
 CREATE INDEX IF NOT EXISTS streams_since ON streams (since);
 CREATE INDEX IF NOT EXISTS streams_until ON streams (until);
 CREATE TABLE IF NOT EXISTS edges (
     source TEXT NOT NULL, target TEXT NOT NULL, alias TEXT NOT NULL, since BIGINT NOT NULL,
     until BIGINT NOT NULL, PRIMARY KEY (source, target, alias, since));
-CREATE INDEX IF NOT EXISTS edges_target ON edges (target);
+DROP INDEX IF EXISTS edges_target;
+CREATE INDEX IF NOT EXISTS edges_into ON edges (target, until);
+CREATE INDEX IF NOT EXISTS edges_from ON edges (source, until);
 CREATE INDEX IF NOT EXISTS edges_since ON edges (since);
 CREATE INDEX IF NOT EXISTS edges_until ON edges (until);
+CREATE TABLE IF NOT EXISTS lineage (
+    target TEXT NOT NULL, source TEXT NOT NULL, since BIGINT NOT NULL,
+    PRIMARY KEY (target, source));
 CREATE TABLE IF NOT EXISTS tags (
     path TEXT NOT NULL, tag TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (path, tag));
 CREATE INDEX IF NOT EXISTS tags_value ON tags (tag, value);
@@ -91,6 +98,12 @@ def create_tables(database: Database) -> None:
         for statement in _TABLES.split(";"):
             if statement.strip():
                 work.run(statement)
+        if not work.rows("SELECT 1 FROM lineage LIMIT 1"):
+            # A store of an earlier version: its edges say the same.
+            work.run(
+                "INSERT INTO lineage (target, source, since) "
+                "SELECT target, source, min(since) FROM edges GROUP BY target, source"
+            )
         for name in ("engine", "batch"):
             work.run(
                 "INSERT INTO progress (name, position) VALUES (?, 0) ON CONFLICT DO NOTHING",
