@@ -156,6 +156,19 @@ def test_previews_of_replicas_that_cut_differently_are_shown_once() -> None:
     assert withdrawn == [Undo(10), Stable(piece(10, 15)), Preview(piece(15, 40))]
 
 
+def test_a_new_subscription_says_whether_previews_stand() -> None:
+    intake, feeder = connect(x=UP, y=UP)
+    feeder.feed("x", Stable(piece(0, 10)), Preview(piece(10, 30)))
+    [(_, ask)] = asked(sends := read_on(intake, 2, x=GONE, y=UP))
+    assert (ask.after, ask.shown, ask.standing) == (10, 30, True)
+    feeder.follow(sends)
+    feeder.feed("y", Stable(piece(10, 15)))
+    [(_, ask)] = asked(sends := read_on(intake, 3, x=UP, y=GONE))
+    assert (ask.after, ask.shown, ask.standing) == (15, 30, False)
+    feeder.follow(sends)
+    assert feeder.feed("x", Preview(piece(15, 40)))[0] == [Preview(piece(15, 40))]
+
+
 def test_stable_rows_are_taken_from_either_once() -> None:
     _, feeder = connect(x=UP, y=FIXING)
     assert feeder.feed("y", Stable(piece(0, 10)))[0] == [Stable(piece(0, 10))]

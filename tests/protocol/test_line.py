@@ -75,8 +75,9 @@ def join(
     *,
     number: int = 1,
     previews: bool = True,
+    standing: bool = True,
 ) -> str:
-    asked = Subscribe("s", number, after, after if shown is None else shown, previews)
+    asked = Subscribe("s", number, after, after if shown is None else shown, previews, standing)
     return told(line.subscribe(reader, asked), reader)
 
 
@@ -273,6 +274,16 @@ def test_what_stands_is_not_shown_again_in_a_longer_preview() -> None:
     assert told(line.preview(guess(10, 30))) == "T20-30"
     assert told(line.publish(piece(10, 15))) == "U10 S10-15"
     assert told(line.preview(guess(10, 40))) == "T15-40"
+
+
+def test_what_was_withdrawn_elsewhere_is_part_of_a_longer_preview() -> None:
+    """A reader that subscribes anew is told the same as one that stays."""
+    line = make()
+    line.publish(piece(0, 10))
+    line.preview(guess(10, 20))
+    assert join(line, after=15, shown=30, standing=False) == ""
+    assert told(line.preview(guess(10, 40))) == "T15-40"
+    assert told(line.publish(piece(10, 40))) == "U15 S15-40 R"
 
 
 def test_a_preview_of_what_is_stable_is_not_shown() -> None:

@@ -99,7 +99,9 @@ def draw_message(rng: random.Random) -> Message:
         lambda: Announced(number()),
         lambda: Join(number()),
         lambda: Snapshot(number(), (view(), view())[: rng.randrange(3)], (), (), ()),
-        lambda: Subscribe(stream, number(), -number(), number(), rng.random() < 0.5),
+        lambda: Subscribe(
+            stream, number(), -number(), number(), *(rng.random() < 0.5 for _ in range(2))
+        ),
         lambda: Unsubscribe(stream, number()),
         lambda: Read(stream, number(), -number()),
         lambda: Recalculate(stream, number(), number()),

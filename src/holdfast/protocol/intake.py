@@ -260,7 +260,9 @@ class SwitchIntake:
         self._latest = max(self._latest + 1, now)
         self._subscriptions[name] = Subscription(self._latest, now, self.grace)
         previews = name == self.choice.current
-        ask = Subscribe(self.stream, self._latest, self.position, self.shown, previews)
+        ask = Subscribe(
+            self.stream, self._latest, self.position, self.shown, previews, self._has_previews
+        )
         return Send(name, ask)
 
     def best(self, states: Mapping[str, State]) -> State:

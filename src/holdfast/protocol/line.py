@@ -187,7 +187,7 @@ class Line:
             asked.subscription,
             asked.after,
             asked.shown,
-            tentative=asked.shown > asked.after,
+            tentative=asked.standing and asked.shown > asked.after,
             previews=asked.previews,
             owed=asked.shown,
         )

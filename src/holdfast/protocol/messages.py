@@ -100,7 +100,8 @@ class Subscribe:
     """Send me this stream from the boundary `after` on.
 
     `shown`: up to where I have seen previews beyond that, `after` if none; they are not sent again.
-    `previews`: whether I want any. The newest `subscription` of a reader replaces its others.
+    `previews`: whether I want any. `standing`: whether those that I have seen have not been
+    withdrawn. The newest `subscription` of a reader replaces its others.
     """
 
     stream: str
@@ -108,6 +109,7 @@ class Subscribe:
     after: int
     shown: int
     previews: bool = True
+    standing: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,6 +123,7 @@ class _Subscribe(_Form, tag="subscribe"):
     after: _Time
     shown: _Time
     previews: bool
+    standing: bool
 
 
 class _Unsubscribe(_Form, tag="unsubscribe"):
