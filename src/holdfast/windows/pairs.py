@@ -7,12 +7,13 @@ window and its forks share the pairs written before the fork; each writes its ow
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from holdfast.windows.monoid import HOLE, Hole
 
-__all__ = ["BorrowedPairs", "MemoryPairs", "Pair", "Pairs", "Root", "Written"]
+__all__ = ["BorrowedPairs", "DurablePairs", "MemoryPairs", "Pair", "Pairs", "Root", "Written"]
 
 S = TypeVar("S")
 
@@ -68,6 +69,17 @@ class Pairs(Protocol[S]):
     def drop_leaves(self, root: Root[S]) -> bool:
         """Forget the pairs of leaves: from now on level l + 1 is level l. False: that is not
         possible here, nothing has changed. `root` is the window before this operation."""
+
+
+@runtime_checkable
+class DurablePairs(Pairs[S], Protocol[S]):
+    """Pairs that outlive the process together with the root of their window."""
+
+    def accompany(self, companion: Callable[[], Any]) -> Any:
+        """Save what this answers with every root from now on, in the same write.
+
+        Answers what came with the root that the window was resumed from; None if there is none.
+        """
 
 
 class BorrowedPairs(Generic[S]):

@@ -148,9 +148,9 @@ def test_a_monoid_with_other_parameters_is_refused(
 def test_another_format_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     store = MemoryStore()
     with monkeypatch.context() as newer:
-        newer.setattr("holdfast.windows.stores.saved.FORMAT", 2)
+        newer.setattr("holdfast.windows.stores.saved.FORMAT", 3)
         open_window(m.sum, store, "w").checkpoint()
-    with pytest.raises(StoreError, match="stored in format 2, this version of Holdfast reads 1"):
+    with pytest.raises(StoreError, match="stored in format 3, this version of Holdfast reads 1"):
         open_window(m.sum, store, "w")
 
 

@@ -64,8 +64,14 @@ def bucketed(
         combine=combine if dimensions else combine_plain,
         lower=lambda bucket: lower(bucket[1]),
         check_order=None if check is None else check_order,
-        parameters=monoid.parameters,
+        parameters=", ".join(filter(None, [monoid.parameters, _describe(dimensions)])),
     )
+
+
+def _describe(dimensions: Sequence[Dimension]) -> str:
+    """What sets states apart that a store has, beside the monoid of the updates."""
+    names = ", ".join(dimension.name for dimension in dimensions)
+    return f"in buckets with the extent of {names}" if names else "in buckets"
 
 
 def _extend(total: Any, older: Extent, newer: Extent) -> Extent:

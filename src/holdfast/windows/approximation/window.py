@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from holdfast.errors import InvalidArgumentError
+from holdfast.errors import InvalidArgumentError, StoreError
 from holdfast.windows.amta import Amta
 from holdfast.windows.approximation.buckets import Bucket, bucketed
 from holdfast.windows.approximation.coarsening import coarsen
@@ -29,7 +29,7 @@ from holdfast.windows.approximation.methods import (
 )
 from holdfast.windows.approximation.peaks import Peaks
 from holdfast.windows.monoid import HOLE, Hole, Monoid
-from holdfast.windows.pairs import Root
+from holdfast.windows.pairs import DurablePairs, Root
 from holdfast.windows.policies import Part, Policy, check_monotone, check_policy
 from holdfast.windows.window import check_eviction, check_monoid, roll
 
@@ -78,7 +78,11 @@ class ApproximateWindow(Generic[V, S, R]):
         open_amta: OpenAmta = Amta,
     ) -> None:
         """`open_amta` makes the window of buckets, for instance one in a store with
-        `partial(open_window, store=store, window="name")`; it starts empty."""
+        `partial(open_window, store=store, window="name")`.
+
+        If the store has a window of that name, made by the same methods, this one goes on from
+        there: it holds its first `position` updates, go on feeding it with the next.
+        """
         check_monoid(monoid)
         self.monoid = monoid
         self.methods = check_methods(approximate)
@@ -95,12 +99,6 @@ class ApproximateWindow(Generic[V, S, R]):
         """Whether leaves had to be joined once: from then on buckets have a least size."""
         self._fullest = 0
         """How many updates there were before the last eviction: so many there may be again."""
-        self._amta: Amta[V, Bucket, R] = open_amta(bucketed(monoid, dimensions))
-        if len(self._amta):
-            raise InvalidArgumentError(
-                f"open_amta: its window holds {len(self._amta)} buckets that this one knows "
-                "nothing of; open one under a name that was not used"
-            )
         self._evicted: Bucket | None = None
         """The newest bucket that has left, if the exact window may begin inside it."""
         self._owed = 0
@@ -108,6 +106,10 @@ class ApproximateWindow(Generic[V, S, R]):
         self._slid: tuple[Policy, Policy] | None = None
         self.created = 0
         """How many buckets have ever been made: what a store would have been sent."""
+        self.position = 0
+        """How many updates have ever entered the window: where to go on feeding a resumed one."""
+        self._amta: Amta[V, Bucket, R] = open_amta(bucketed(monoid, dimensions))
+        self._resume(self._accompany())
 
     def __len__(self) -> int:
         """How many updates are in the window."""
@@ -165,6 +167,8 @@ class ApproximateWindow(Generic[V, S, R]):
             self._bound.check(update)
         folded = None if before is HOLE else self._folded(update, peak, before)
         if folded is not None:
+            # As in every operation that writes: a store saves the window as it was before.
+            amta.pairs.write([], amta.root)
             amta.extend_newest(update, folded)
         else:
             if self._limit is not None and before is not HOLE:
@@ -177,6 +181,7 @@ class ApproximateWindow(Generic[V, S, R]):
             self._bound.observe(before)
         if self._peaks is not None:
             self._peaks.observe(peak)
+        self.position += 1
 
     def _folded(self, update: Bucket, peak: float, answer: Bucket) -> Bucket | None:
         """What the newest bucket is with this update, if one of the methods lets it be taken."""
@@ -297,12 +302,44 @@ class ApproximateWindow(Generic[V, S, R]):
         fork = ApproximateWindow(self.monoid, self.methods)
         fork.restore(self.saved())
         amta.monoid = fork._amta.monoid
-        fork._amta = amta
+        fork._amta, fork.position = amta, self.position
+        fork._accompany()
         return fork
 
     def drop(self) -> None:
         """Give up this window; its forks and its base live on."""
         self._amta.drop()
+
+    def checkpoint(self) -> None:
+        """Make the window durable as it is now, if its buckets lie where they can outlive it."""
+        self._amta.checkpoint()
+
+    def _accompany(self) -> Any:
+        """Have what is not in the leaves saved with them; answers what was saved before."""
+        pairs = self._amta.pairs
+        return pairs.accompany(self._companion) if isinstance(pairs, DurablePairs) else None
+
+    def _companion(self) -> tuple[Any, ...]:
+        return tuple(map(str, self.methods)), self.position, self.saved()
+
+    def _resume(self, companion: tuple[Any, ...] | None) -> None:
+        """Go on from what a store has, if it has anything."""
+        if companion is None:
+            if len(self._amta):
+                raise InvalidArgumentError(
+                    f"open_amta: its window holds {len(self._amta)} buckets that this one knows "
+                    "nothing of; open one under a name that was not used"
+                )
+            return
+        methods, position, saved = companion
+        mine = tuple(map(str, self.methods))
+        if tuple(methods) != mine:
+            raise StoreError(
+                f"open_amta: its window was stored with {', '.join(methods)}, not with "
+                f"{', '.join(mine)}; open it with those, or give this window another name"
+            )
+        self.position = position
+        self.restore(saved)
 
     def saved(self) -> tuple[Any, ...]:
         """All that is not in `amta`, as plain values."""

@@ -43,7 +43,7 @@ Named = type[Any] | Callable[..., Any]
 class Codec(Protocol):
     """Turns states into bytes and back. Two threads may use it at the same time.
 
-    A value is a state, or tuples and lists of states, `HOLE`, ints and strings.
+    A value is a state, or tuples and lists of states, `HOLE`, None, numbers and strings.
     """
 
     def encode(self, value: Any) -> bytes:

@@ -6,9 +6,10 @@ left from the epochs of its ancestors. Used by `writer` and `stored`; does no in
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import count
+from typing import Any
 
 from holdfast.windows.stores.store import KeyRange, level_range
 
@@ -43,6 +44,9 @@ class Epoch:
     stored: list[int] = field(default_factory=list)
     """For each level the position after the last pair known to be in the store. What lies beyond
     may be there, left by a run that crashed, and is not to be read."""
+
+    companion: Callable[[], Any] | None = None
+    """Answers what is saved with the window's root; None: nothing is."""
 
     def __post_init__(self) -> None:
         if self.parent is not None:

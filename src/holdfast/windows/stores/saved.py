@@ -20,18 +20,22 @@ __all__ = ["from_record", "to_plain"]
 S = TypeVar("S")
 
 FORMAT = 1
+ACCOMPANIED = 2
+"""The format of records that hold what accompanies a root as well."""
 
 
 def to_plain(monoid: str, epoch: Epoch, root: Root[S]) -> Any:
-    """What to save of a window."""
+    """The plain values to save of a window."""
     lineage = [(each.number, each.since, each.swept) for each in epoch.lineage()]
     numbers = (root.oldest, root.next, root.end)
     states = (root.tails, root.stack, root.front, root.back)
-    return FORMAT, monoid, lineage, numbers, states
+    if epoch.companion is None:
+        return FORMAT, monoid, lineage, numbers, states
+    return ACCOMPANIED, monoid, lineage, numbers, states, epoch.companion()
 
 
-def from_record(link: Link, monoid: str, record: bytes) -> tuple[Epoch, Root[Any]]:
-    """The window's epoch, linked to its ancestors, and its root."""
+def from_record(link: Link, monoid: str, record: bytes) -> tuple[Epoch, Root[Any], Any]:
+    """The window's epoch, linked to its ancestors, its root, and what accompanies that."""
     window = link.window
     try:
         version, name, *rest = link.codec.decode(unseal(record))
@@ -40,21 +44,22 @@ def from_record(link: Link, monoid: str, record: bytes) -> tuple[Epoch, Root[Any
             f"window {window!r}: its root cannot be read: {error}. Open it with the codec that "
             "wrote it; if the store is damaged, feed a window of another name from the start"
         ) from error
-    if version != FORMAT:
+    if version not in (FORMAT, ACCOMPANIED):
         raise StoreError(
             f"window {window!r} was stored in format {version}, this version of Holdfast reads "
-            f"{FORMAT}; open it with the version that stored it, or feed one of another name"
+            f"{FORMAT} and {ACCOMPANIED}; open it with the version that stored it, or feed one of another name"
         )
     if name != monoid:
         raise StoreError(
             f"window {window!r} was stored with the monoid {name!r}, not {monoid!r}; "
             "open it with that monoid, or give this window another name"
         )
-    lineage, (oldest, following, end), (tails, stack, front, back) = rest
+    lineage, (oldest, following, end), (tails, stack, front, back), *companion = rest
     epoch = _link(lineage)
     epoch.oldest, epoch.living = oldest, True
     epoch.written, epoch.stored = _ends(following), _ends(following)
-    return epoch, Root(oldest, following, list(tails), end, list(stack), front, back)
+    root = Root(oldest, following, list(tails), end, list(stack), front, back)
+    return epoch, root, companion[0] if companion else None
 
 
 def _link(lineage: Iterable[tuple[int, int, int]]) -> Epoch:

@@ -7,6 +7,7 @@ process at a time may have a window open.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from holdfast.errors import InvalidArgumentError
@@ -69,21 +70,25 @@ def open_window(
         )
     link = Link(store, window, StateCodec() if codec is None else codec, executor)
     link.encode(monoid.identity)
-    epoch, root = _resume(link, monoid.signature)
+    epoch, root, companion = _resume(link, monoid.signature)
     writer: Writer[S] = Writer(link, monoid.signature, epoch, buffer)
-    return Amta(monoid, pairs=StoredPairs(link, writer, epoch, cache), root=root)
+    return Amta(monoid, pairs=StoredPairs(link, writer, epoch, cache, companion), root=root)
 
 
 class StoredPairs(Generic[S]):
     """Interior pairs in a store: see `Pairs` for what a window asks of them."""
 
-    def __init__(self, link: Link, writer: Writer[S], epoch: Epoch, cache: int) -> None:
+    def __init__(
+        self, link: Link, writer: Writer[S], epoch: Epoch, cache: int, companion: Any = None
+    ) -> None:
+        """`companion`: what came with the root that the window was resumed from."""
         self.stats = link.stats
         """What this window and its forks have asked of the store."""
         self._link = link
         self._writer = writer
         self._epoch = epoch
         self._cache = cache
+        self._companion = companion
         self._ahead: ReadAhead[S] = ReadAhead(link, cache, epoch.oldest, self._locate)
 
     def held(self) -> int:
@@ -119,6 +124,10 @@ class StoredPairs(Generic[S]):
         self._ahead.settle()
         self._writer.checkpoint(self._epoch, root)
 
+    def accompany(self, companion: Callable[[], Any]) -> Any:
+        self._epoch.companion = companion
+        return self._companion
+
     def drop_leaves(self, root: Root[S]) -> bool:
         # What lies in the store keeps its level.
         return False
@@ -133,14 +142,15 @@ class StoredPairs(Generic[S]):
         return keys
 
 
-def _resume(link: Link, monoid: str) -> tuple[Epoch, Root[Any]]:
-    """The epoch and root to go on with; clears away what a crash has left beyond them."""
+def _resume(link: Link, monoid: str) -> tuple[Epoch, Root[Any], Any]:
+    """The epoch and root to go on with, and what was saved with them; clears away what a crash has
+    left beyond them."""
     store, window = link.store, link.window
     record = store.read([root_key(window)])[0]
-    epoch, root = Epoch(0), Root[Any]()
+    epoch, root, companion = Epoch(0), Root[Any](), None
     kept: set[int] = set()
     if record is not None:
-        epoch, root = from_record(link, monoid, record)
+        epoch, root, companion = from_record(link, monoid, record)
         kept = {each.number for each in epoch.lineage()}
     garbage = [epoch_range(window, each) for each in store.epochs(window) if each not in kept]
     following = root.next
@@ -148,7 +158,7 @@ def _resume(link: Link, monoid: str) -> tuple[Epoch, Root[Any]]:
         garbage += _beyond(window, each.number, following)
         following = each.since
     store.write({}, garbage)
-    return epoch, root
+    return epoch, root, companion
 
 
 def _beyond(window: str, epoch: int, following: int) -> list[KeyRange]:
