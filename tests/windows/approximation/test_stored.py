@@ -167,14 +167,14 @@ def test_an_emptied_window_resumes_empty() -> None:
 def test_a_window_of_other_methods_is_refused() -> None:
     store = MemoryStore()
     stored(m.sum, max_error(absolute=9), store).checkpoint()
-    with pytest.raises(StoreError, match="stored with max_error.*another name"):
+    with pytest.raises(StoreError, match=r"stored with max_error.*another name"):
         stored(m.sum, max_error(absolute=8), store)
 
 
 def test_a_window_that_was_not_approximate_is_refused_and_the_other_way_round() -> None:
     store = MemoryStore()
     open_window(m.sum, store, "w").checkpoint()
-    with pytest.raises(StoreError, match="stored with the monoid 'sum', not 'sum.in buckets"):
+    with pytest.raises(StoreError, match=r"stored with the monoid 'sum', not 'sum.in buckets"):
         stored(m.sum, max_leaves(9), store)
     other = MemoryStore()
     stored(m.sum, max_leaves(9), other).checkpoint()

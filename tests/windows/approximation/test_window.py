@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.errors import EmptyWindowError, InvalidArgumentError
+from holdfast.errors import EmptyWindowError, InvalidArgumentError, StoreUnavailableError
 from holdfast.windows import MemoryStore, Store, open_window
 from holdfast.windows import monoids as m
 from holdfast.windows.approximation import (
@@ -90,7 +90,7 @@ def test_a_store_that_is_away_makes_a_window_coarser_and_loses_nothing() -> None
         window.insert(value)
     written = window.created
     store.away = True
-    with pytest.raises(OSError, match="away"):
+    with pytest.raises(StoreUnavailableError, match="away"):
         window.constrain(20)
     inserted = 3_000
     for value in range(3_000, 3_100):
@@ -114,7 +114,7 @@ class AwayStore(Store):
 
     def _reach(self) -> None:
         if self.away:
-            raise OSError("the store is away")
+            raise StoreUnavailableError("the store is away")
 
     def read(self, keys: Sequence[Key]) -> Any:
         self._reach()

@@ -47,7 +47,8 @@ def from_record(link: Link, monoid: str, record: bytes) -> tuple[Epoch, Root[Any
     if version not in (FORMAT, ACCOMPANIED):
         raise StoreError(
             f"window {window!r} was stored in format {version}, this version of Holdfast reads "
-            f"{FORMAT} and {ACCOMPANIED}; open it with the version that stored it, or feed one of another name"
+            f"{FORMAT} and {ACCOMPANIED}; open it with the version that stored it, or feed one of "
+            "another name"
         )
     if name != monoid:
         raise StoreError(
