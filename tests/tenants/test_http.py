@@ -220,6 +220,7 @@ def test_documents_are_searched_by_tags(site: Site) -> None:
 
 
 def test_events_begin_where_the_subscriber_was(site: Site) -> None:
+    from holdfast.tenants.http.admission import Admission
     from holdfast.tenants.http.events import Events
     from holdfast.tenants.registry import Tenant
 
@@ -235,7 +236,7 @@ def test_events_begin_where_the_subscriber_was(site: Site) -> None:
             return self.asked > 1
 
     async def got(after: int) -> list[bytes]:
-        events = Events(site.service)
+        events = Events(site.service, Admission(site.service.rates))
         found = []
         async for each in events.of(
             Connection(), Tenant("ben", Quotas()), "ann/roof/air", after, lambda: None
@@ -289,6 +290,7 @@ def test_a_token_is_replaced_while_the_server_runs(site: Site, tmp_path: Path) -
 def test_whoever_follows_with_a_token_that_was_replaced_is_sent_away(site: Site) -> None:
     import anyio
 
+    from holdfast.tenants.http.admission import Admission
     from holdfast.tenants.http.events import Events
 
     ann, _ = two(site)
@@ -303,7 +305,7 @@ def test_whoever_follows_with_a_token_that_was_replaced_is_sent_away(site: Site)
 
     async def got() -> list[bytes]:
         found = []
-        events = Events(site.service).of(
+        events = Events(site.service, Admission(site.service.rates)).of(
             Connection(),
             tenant,
             "ann/roof/air",

@@ -18,6 +18,7 @@ from holdfast.protocol.composition.documents import Access
 from holdfast.protocol.composition.provenance import refusing, rules_behind
 from holdfast.tenants.deliveries import Deliveries
 from holdfast.tenants.errors import ForbiddenError
+from holdfast.tenants.http.admission import Admission
 from holdfast.tenants.http.events import Events
 from holdfast.tenants.reading import Reading, Wanted
 from tests.tenants.rig import SHARED, Platform, derived, replay, simple
@@ -139,7 +140,7 @@ def test_whoever_follows_is_told_who_denied_it(site: Site) -> None:
 
     async def got() -> list[bytes]:
         found = []
-        async for each in Events(site.service).of(
+        async for each in Events(site.service, Admission(site.service.rates)).of(
             Connection(),  # type: ignore[arg-type]
             tenant,
             "ben/o/c",

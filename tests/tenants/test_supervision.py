@@ -12,6 +12,7 @@ from harness.waiting import wait_for
 from holdfast.errors import InvalidArgumentError
 from holdfast.tenants import service as service_module
 from holdfast.tenants.client import Client, RefusedByServerError
+from holdfast.tenants.engine.stages import StoredBatch
 from holdfast.tenants.serving import default_memory, serve
 from holdfast.tenants.supervision import LONGEST_BACKOFF_SECONDS, Supervisor, backoff_seconds
 from tests.tenants.rig import derived, simple
@@ -120,6 +121,25 @@ def test_without_an_engine_writes_are_refused_and_reads_go_on(site: Site) -> Non
     site.service.engine_trouble = lambda: ""
     assert ann.get("/health").status_code == 200
     publish(ann, "ann/o/a", update)
+
+
+def test_batches_count_and_not_how_far_the_whole_log_is(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While a tenant has a backlog, all entries up to some old one are settled for a long time."""
+    ann = site.add("ann")
+    put(ann, "o", a=simple(n="number"))
+    publish(ann, "ann/o/a", {"channels": {"n": 1}})
+    now = [1000.0]
+    monkeypatch.setattr(service_module.time, "monotonic", lambda: now[0])
+    for _ in range(10):
+        now[0] += service_module.STALLED_SECONDS - 1
+        site.service.stored(StoredBatch(0, {}, {}, {}))
+        assert site.service.position < site.service.log.end
+        assert ann.get("/health").status_code == 200
+        publish(ann, "ann/o/a", {"channels": {"n": 1}})
+    now[0] += service_module.STALLED_SECONDS + 1
+    assert ann.get("/health").status_code == 503
 
 
 def test_an_engine_that_stores_nothing_is_told(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:

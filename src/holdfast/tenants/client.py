@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import ssl
+import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.error import HTTPError
@@ -44,12 +45,21 @@ class UpdatesDroppedError(HoldfastError):
 
 class Client:
     def __init__(
-        self, address: str, token: str, *, authority: str | None = None, timeout: float = 30.0
+        self,
+        address: str,
+        token: str,
+        *,
+        authority: str | None = None,
+        timeout: float = 30.0,
+        patience: float = 0.0,
     ) -> None:
-        """`authority`: the file with the certificate of whoever signed the server's."""
+        """`authority`: the file with the certificate of whoever signed the server's. `patience`:
+        seconds for which a request that is refused for now (429, 503) is made again, as often as
+        the server says that it may be."""
         self._address = address.rstrip("/")
         self._token = token
         self._timeout = timeout
+        self._patience = patience
         self._tls = ssl.create_default_context(cafile=authority) if authority else None
 
     def put(self, name: str, document: Mapping[str, Any]) -> int:
@@ -121,6 +131,17 @@ class Client:
         return json.loads(data) if data else None
 
     def _open(self, method: str, path: str, body: Any = None) -> Any:
+        deadline = time.monotonic() + self._patience
+        while True:
+            try:
+                return self._open_once(method, path, body)
+            except RefusedByServerError as error:
+                wait = error.retry_after
+                if wait is None or time.monotonic() + wait > deadline:
+                    raise
+                time.sleep(wait)
+
+    def _open_once(self, method: str, path: str, body: Any) -> Any:
         data = None if body is None else json.dumps(body).encode()
         headers = {"authorization": f"Bearer {self._token}", "content-type": "application/json"}
         request = Request(self._address + path, data, headers, method=method)

@@ -85,6 +85,12 @@ def add(
     updates_per_second: Annotated[
         float | None, typer.Option(help="So many updates it may publish.")
     ] = None,
+    changes_per_second: Annotated[
+        float | None, typer.Option(help="So many documents it may write or remove.")
+    ] = None,
+    reads_per_second: Annotated[
+        float | None, typer.Option(help="So many reads it may make, by their cost.")
+    ] = None,
     kept: Annotated[
         int | None, typer.Option(help="So many updates are kept of each of its streams.")
     ] = None,
@@ -94,13 +100,15 @@ def add(
 
     from holdfast.tenants.quotas import Quotas
 
-    quotas = Quotas()
-    if streams is not None:
-        quotas = msgspec.structs.replace(quotas, streams=streams)
-    if updates_per_second is not None:
-        quotas = msgspec.structs.replace(quotas, updates_per_second=updates_per_second)
-    if kept is not None:
-        quotas = msgspec.structs.replace(quotas, kept=kept)
+    given = {
+        "streams": streams,
+        "updates_per_second": updates_per_second,
+        "changes_per_second": changes_per_second,
+        "reads_per_second": reads_per_second,
+        "kept": kept,
+    }
+    changed = {name: value for name, value in given.items() if value is not None}
+    quotas = msgspec.convert(changed, Quotas)
     with _opened(state, database, may_be_new=True) as service:
         print(service.registry.add(name, quotas))
 

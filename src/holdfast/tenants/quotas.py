@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping
-from typing import Final, NamedTuple
+from math import ceil
+from typing import Final, Literal, NamedTuple
 
 import msgspec
 
@@ -14,7 +15,7 @@ from holdfast.intervals import parse_interval
 from holdfast.protocol.composition.documents import Stream
 from holdfast.tenants.errors import QuotaError
 
-__all__ = ["Kept", "Quotas", "Rates", "kept_of"]
+__all__ = ["Kept", "Kind", "Quotas", "Rates", "kept_of"]
 
 
 class Quotas(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -29,6 +30,14 @@ class Quotas(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Streams that take the same one."""
     updates_per_second: float = 1000.0
     burst: int = 5000
+    """Updates at once."""
+    changes_per_second: float = 20.0
+    """Documents written or removed, and actions called. One for the request and one for each
+    ten streams of the document."""
+    changes_burst: int = 200
+    reads_per_second: float = 200.0
+    """One for the request, and one for each further millisecond of processor time."""
+    reads_burst: int = 1000
     subscribers: int = 50
     """Connections that wait for events."""
     kept: int = 100_000
@@ -40,14 +49,24 @@ STEPS: Final = 4_000
 MOST_COSTS: Final = 10_000
 
 
+Kind = Literal["updates", "changes", "reads"]
+
+_SAID: Final[dict[Kind, str]] = {
+    "updates": "publish fewer, or later",
+    "changes": "write several streams in one document, or later",
+    "reads": "read more at once, follow events, or read later",
+}
+
+
 class Rates:
-    """A bucket for each tenant that fills as time passes."""
+    """Buckets for each tenant that fill as time passes: one for each kind of request."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._lock = threading.Lock()
-        self._buckets: dict[str, tuple[float, float]] = {}
+        self._buckets: dict[tuple[str, Kind], tuple[float, float]] = {}
         self._costs: OrderedDict[str, float] = OrderedDict()
+        self._refused: Counter[str] = Counter()
 
     def learn(self, work: Mapping[str, int]) -> None:
         """What an update of these streams has cost, in steps of the owner's own expressions."""
@@ -58,22 +77,67 @@ class Rates:
             while len(self._costs) > MOST_COSTS:
                 self._costs.popitem(last=False)
 
-    def take(self, tenant: str, quotas: Quotas, updates: int, path: str = "") -> None:
+    def publish(self, tenant: str, quotas: Quotas, updates: int, path: str) -> None:
         """Raises if so many updates are more than the tenant may publish now. One that sets off
         much counts as several."""
+        with self._lock:
+            count = updates * self._costs.get(path, 1.0)
+        self.take(tenant, quotas, "updates", count)
+
+    def take(self, tenant: str, quotas: Quotas, kind: Kind, count: float = 1.0) -> None:
+        """Raises `QuotaError` if there is not so much left."""
+        self._spend(tenant, quotas, kind, count, count)
+
+    def check(self, tenant: str, quotas: Quotas, kind: Kind) -> None:
+        """Raises `QuotaError` if nothing would be taken now."""
+        self._spend(tenant, quotas, kind, 1.0, 0.0)
+
+    def charge(self, tenant: str, quotas: Quotas, kind: Kind, count: float) -> None:
+        """For what has been done already: it may leave less than nothing."""
+        self._spend(tenant, quotas, kind, None, count)
+
+    def count_refused(self, what: str) -> None:
+        with self._lock:
+            self._refused[what] += 1
+
+    @property
+    def refused(self) -> dict[str, int]:
+        """Requests that were refused since the server began."""
+        with self._lock:
+            return {**dict.fromkeys(_SAID, 0), "waiting": 0, **self._refused}
+
+    def _spend(
+        self, tenant: str, quotas: Quotas, kind: Kind, needed: float | None, count: float
+    ) -> None:
+        rate, burst = _bounds(quotas, kind)
         now = self._clock()
         with self._lock:
-            # Not more than all there can be: else nothing of the stream could be published at all.
-            count = min(updates * self._costs.get(path, 1.0), float(quotas.burst))
-            left, since = self._buckets.get(tenant, (float(quotas.burst), now))
-            left = min(float(quotas.burst), left + (now - since) * quotas.updates_per_second)
-            if count > left:
-                self._buckets[tenant] = (left, now)
+            left, since = self._buckets.get((tenant, kind), (burst, now))
+            left = min(burst, left + (now - since) * rate)
+            # Not more than all there can be: else it could not be had at all.
+            if needed is not None and min(needed, burst) > left:
+                self._buckets[tenant, kind] = (left, now)
+                self._refused[kind] += 1
                 raise QuotaError(
-                    f"updates: {quotas.updates_per_second:g} a second is what you have, and "
-                    f"{quotas.burst} at once; publish fewer, or later"
+                    f"{kind}: {rate:g} a second is what you have, and {burst:g} at once; "
+                    f"{_SAID[kind]}",
+                    _seconds(min(needed, burst) - left, rate),
                 )
-            self._buckets[tenant] = (left - count, now)
+            self._buckets[tenant, kind] = (max(left - count, -burst), now)
+
+
+def _bounds(quotas: Quotas, kind: Kind) -> tuple[float, float]:
+    """What there is in a second, and at once."""
+    if kind == "updates":
+        return quotas.updates_per_second, float(quotas.burst)
+    if kind == "changes":
+        return quotas.changes_per_second, float(quotas.changes_burst)
+    return quotas.reads_per_second, float(quotas.reads_burst)
+
+
+def _seconds(missing: float, rate: float) -> int:
+    """Until so much is there again: 1 to 3,600."""
+    return max(1, min(3_600, ceil(missing / rate))) if rate > 0 else 3_600
 
 
 class Kept(NamedTuple):

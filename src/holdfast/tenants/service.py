@@ -34,6 +34,8 @@ __all__ = ["MOST_AT_ONCE", "Published", "Service", "read_updates"]
 
 MOST_AT_ONCE: Final = 1000
 """Updates in one publication."""
+STREAMS_PER_CHANGE: Final = 10.0
+"""Streams of a document that count as one more change."""
 STALLED_SECONDS: Final = 120.0
 """So long a batch may take before the engine counts as stalled."""
 TRIES: Final = 20
@@ -115,13 +117,18 @@ class Service:
 
     def put(self, tenant: Tenant, name: str, document: ServiceObject) -> int:
         def put() -> int:
+            self._charge_change(tenant, document)
             self._check_webhooks(document)
             return self.catalog.put(tenant.name, name, document, tenant.quotas)
 
         return self._audited(tenant, "put", name, put)
 
     def delete(self, tenant: Tenant, name: str) -> None:
-        self._audited(tenant, "delete", name, lambda: self.catalog.delete(tenant.name, name))
+        def delete() -> None:
+            self._charge_change(tenant, self.catalog.get(tenant.name, name).document)
+            self.catalog.delete(tenant.name, name)
+
+        self._audited(tenant, "delete", name, delete)
 
     def publish(self, tenant: Tenant, path: str, updates: list[Published]) -> list[Receipt]:
         """All of them or none; they are in the log when this returns."""
@@ -129,7 +136,7 @@ class Service:
             raise InvalidArgumentError(f"updates: give 1 to {MOST_AT_ONCE} at once")
         if owner_of(path) != tenant.name:
             raise NotFoundError(f"stream: there is no {path} of yours")
-        self.rates.take(tenant.name, tenant.quotas, len(updates), path)
+        self.rates.publish(tenant.name, tenant.quotas, len(updates), path)
         for _ in range(TRIES):
             try:
                 return self._publish(tenant, path, updates)
@@ -239,9 +246,13 @@ class Service:
         if self.position >= self.log.end:
             self._moved = time.monotonic()
 
+    def _charge_change(self, tenant: Tenant, document: ServiceObject) -> None:
+        more = len(document.streams) / STREAMS_PER_CHANGE
+        self.rates.charge(tenant.name, tenant.quotas, "changes", more)
+
     def _audited(self, tenant: Tenant, action: str, target: str, run: Callable[[], Any]) -> Any:
         self._note_idle()
-        self.rates.take(tenant.name, tenant.quotas, 1)
+        self.rates.take(tenant.name, tenant.quotas, "changes")
         try:
             result = run()
         except HoldfastError as error:

@@ -16,6 +16,7 @@ from starlette.routing import Route as Mount
 from holdfast.errors import HoldfastError, InvalidArgumentError
 from holdfast.protocol.composition.documents import ServiceObject
 from holdfast.tenants.errors import TenantError, UnavailableError
+from holdfast.tenants.http.admission import Admission
 from holdfast.tenants.http.events import Events
 from holdfast.tenants.http.page import CHART, HEADERS, SCRIPT
 from holdfast.tenants.http.requests import (
@@ -45,47 +46,55 @@ class _Handlers:
 
     def __init__(self, service: Service) -> None:
         self._service = service
-        self._events = Events(service)
+        self._admission = Admission(service.rates)
+        self._events = Events(service, self._admission)
 
     async def list_objects(self, tenant: Tenant, request: Request, _: Any) -> Any:
-        names = await run_in_threadpool(self._service.catalog.names, tenant.name)
+        names = await self._admission.read(tenant, self._service.catalog.names, tenant.name)
         return [{"object": name, "version": version} for name, version in names]
 
     async def put_object(self, tenant: Tenant, request: Request, _: Any) -> Any:
         document = await read_body(request, ServiceObject)
         name = request.path_params["object"]
-        version = await run_in_threadpool(self._service.put, tenant, name, document)
+        version = await self._admission.run(tenant, self._service.put, tenant, name, document)
         return {"object": name, "version": version}
 
     async def get_object(self, tenant: Tenant, request: Request, _: Any) -> Any:
         name = request.path_params["object"]
-        stored = await run_in_threadpool(self._service.catalog.get, tenant.name, name)
+        stored = await self._admission.read(tenant, self._service.catalog.get, tenant.name, name)
         return {"object": name, "version": stored.version, "document": stored.document}
 
     async def delete_object(self, tenant: Tenant, request: Request, _: Any) -> Any:
-        await run_in_threadpool(self._service.delete, tenant, request.path_params["object"])
+        await self._admission.run(
+            tenant, self._service.delete, tenant, request.path_params["object"]
+        )
         return Response(status_code=204)
 
     async def publish(self, tenant: Tenant, request: Request, _: Any) -> Any:
         updates = read_updates(await read_bytes(request))
-        receipts = await run_in_threadpool(
-            self._service.publish, tenant, stream_path(request), updates
+        receipts = await self._admission.run(
+            tenant, self._service.publish, tenant, stream_path(request), updates
         )
         return [msgspec.to_builtins(receipt) for receipt in receipts]
 
     async def query(self, tenant: Tenant, request: Request, parameters: Any) -> Any:
         asked = wanted(parameters)
-        return await run_in_threadpool(
-            self._service.reading.updates, tenant.name, stream_path(request), asked
+        return await self._admission.read(
+            tenant, self._service.reading.updates, tenant.name, stream_path(request), asked
         )
 
     async def last(self, tenant: Tenant, request: Request, parameters: Any) -> Any:
-        return await run_in_threadpool(
-            self._service.reading.last, tenant.name, stream_path(request), parameters.get("key")
+        return await self._admission.read(
+            tenant,
+            self._service.reading.last,
+            tenant.name,
+            stream_path(request),
+            parameters.get("key"),
         )
 
     async def errors(self, tenant: Tenant, request: Request, parameters: Any) -> Any:
-        return await run_in_threadpool(
+        return await self._admission.read(
+            tenant,
             self._service.reading.failures,
             tenant.name,
             stream_path(request),
@@ -93,13 +102,13 @@ class _Handlers:
         )
 
     async def status(self, tenant: Tenant, request: Request, _: Any) -> Any:
-        return await run_in_threadpool(
-            self._service.reading.status, tenant.name, stream_path(request), tenant.quotas
+        return await self._admission.read(
+            tenant, self._service.reading.status, tenant.name, stream_path(request), tenant.quotas
         )
 
     async def events(self, tenant: Tenant, request: Request, parameters: Any) -> Any:
         path = stream_path(request)
-        await run_in_threadpool(self._service.reading.stream, tenant.name, path)
+        await self._admission.read(tenant, self._service.reading.stream, tenant.name, path)
         self._events.admit(tenant)
         said = request.headers.get("last-event-id", "")
         after = int(said) if said.isascii() and said.isdigit() and len(said) < 16 else None
@@ -120,22 +129,24 @@ class _Handlers:
             if not colon:
                 raise InvalidArgumentError("query: tags are written as kind:air,unit:C")
             tags.append((tag, value))
-        return await run_in_threadpool(
-            self._service.reading.search, tenant.name, tags, parameters.get("limit", 100)
+        return await self._admission.read(
+            tenant, self._service.reading.search, tenant.name, tags, parameters.get("limit", 100)
         )
 
     async def act(self, tenant: Tenant, request: Request, _: Any) -> Any:
         body = await read_body(request, dict[str, Any])
         name, action = (request.path_params[each] for each in ("object", "action"))
-        origin = await run_in_threadpool(self._service.call, tenant, name, action, body)
+        origin = await self._admission.run(tenant, self._service.call, tenant, name, action, body)
         return {"call": origin}
 
     async def calls(self, tenant: Tenant, request: Request, parameters: Any) -> Any:
-        return await run_in_threadpool(self._service.calls, tenant, parameters.get("limit", 100))
+        return await self._admission.read(
+            tenant, self._service.calls, tenant, parameters.get("limit", 100)
+        )
 
     async def audit(self, tenant: Tenant, request: Request, parameters: Any) -> Any:
-        return await run_in_threadpool(
-            self._service.audit.of, tenant.name, parameters.get("limit", 100)
+        return await self._admission.read(
+            tenant, self._service.audit.of, tenant.name, parameters.get("limit", 100)
         )
 
 
@@ -172,6 +183,7 @@ def _routes(do: _Handlers) -> tuple[Route, ...]:
             body=Publication,
             status=202,
             refusals=(400, 403, 404, 409),
+            publishes=True,
         ),
         Route("GET", f"{_STREAM}/errors", "What could not be calculated.", do.errors, some),
         Route(
@@ -210,6 +222,7 @@ def create_app(service: Service) -> Starlette:
             "log": service.log.end,
             "settled": service.position,
             "stages": service.stages.told(),
+            "refused": service.rates.refused,
             **{name: tell() for name, tell in service.tells.items()},
         }
         return Response(
@@ -237,6 +250,8 @@ def _endpoint(service: Service, route: Route) -> Callable[[Request], Awaitable[R
             tenant = await run_in_threadpool(
                 service.registry.who, request.headers.get("authorization")
             )
+            # Before anything of it is read.
+            _check_rates(service, tenant, route)
             check_names(request)
             if route.writes:
                 service.check_writable()
@@ -255,6 +270,14 @@ def _endpoint(service: Service, route: Route) -> Callable[[Request], Awaitable[R
         )
 
     return endpoint
+
+
+def _check_rates(service: Service, tenant: Tenant, route: Route) -> None:
+    """A read is counted here; what is written, when it is known how much that is."""
+    if route.writes:
+        service.rates.check(tenant.name, tenant.quotas, route.kind)
+    else:
+        service.rates.take(tenant.name, tenant.quotas, "reads")
 
 
 def _refusal(status: int, message: str, retry_after: int | None = None) -> Response:

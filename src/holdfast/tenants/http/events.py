@@ -8,11 +8,11 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any, Final
 
 import msgspec
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
 from holdfast.errors import HoldfastError
 from holdfast.tenants.errors import QuotaError, TenantError
+from holdfast.tenants.http.admission import Admission
 from holdfast.tenants.reading import Wanted
 from holdfast.tenants.registry import Tenant
 from holdfast.tenants.service import Service
@@ -27,8 +27,9 @@ AT_ONCE: Final = 500
 class Events:
     """All who wait for updates of this process."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Service, admission: Admission) -> None:
         self._service = service
+        self._admission = admission
         self._open: Counter[str] = Counter()
 
     def admit(self, tenant: Tenant) -> None:
@@ -57,15 +58,16 @@ class Events:
         stop = self._service.listen(ring)
         try:
             yield b": welcome\n\n"
-            before = await run_in_threadpool(self._service.reading.dropped_before, path)
+            before = await self._admission.run(tenant, self._service.reading.dropped_before, path)
             if 0 <= after < before - 1:
                 # Whoever goes on from a place is to know that what followed is not kept.
                 yield b'event: gap\ndata: {"before": %d}\n\n' % before
             while not await request.is_disconnected():
                 bell.clear()
                 try:
-                    await run_in_threadpool(check)
-                    found = await run_in_threadpool(
+                    await self._admission.run(tenant, check)
+                    found = await self._admission.read(
+                        tenant,
                         self._service.reading.updates,
                         tenant.name,
                         path,

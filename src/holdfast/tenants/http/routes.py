@@ -12,6 +12,7 @@ from starlette.requests import Request
 
 from holdfast import __version__
 from holdfast.protocol.composition.documents import NAME
+from holdfast.tenants.quotas import Kind
 from holdfast.tenants.registry import Tenant
 from holdfast.tenants.service import Published
 
@@ -50,9 +51,19 @@ class Route:
     """Whether it needs no token."""
     refusals: tuple[int, ...] = (400, 403, 404)
 
+    publishes: bool = False
+    """Takes updates, not documents."""
+
     @property
     def writes(self) -> bool:
         return self.method != "GET"
+
+    @property
+    def kind(self) -> Kind:
+        """The quota that it is counted in."""
+        if not self.writes:
+            return "reads"
+        return "updates" if self.publishes else "changes"
 
     @property
     def unavailable(self) -> tuple[int, ...]:

@@ -1,0 +1,75 @@
+"""Admission of requests to the threads that serve them: so many of one tenant at once, the others
+wait in line. A tenant that asks for much waits for itself."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from typing import Final, ParamSpec, TypeVar
+
+from anyio import CapacityLimiter
+from starlette.concurrency import run_in_threadpool
+
+from holdfast.tenants.errors import QuotaError
+from holdfast.tenants.quotas import Rates
+from holdfast.tenants.registry import Tenant
+
+__all__ = ["Admission"]
+
+AT_ONCE: Final = 4
+"""Requests of one tenant that are worked on."""
+MOST_WAITING: Final = 200
+"""Requests of one tenant that wait for those."""
+READ_MICROS: Final = 1_000.0
+"""Processor time of a read that counts as one."""
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Admission:
+    """Used from the event loop only."""
+
+    def __init__(self, rates: Rates) -> None:
+        self._rates = rates
+        self._lines: dict[str, CapacityLimiter] = {}
+        self._inside: Counter[str] = Counter()
+
+    async def run(
+        self, tenant: Tenant, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """In a thread. Raises `QuotaError` if too many wait already."""
+        name = tenant.name
+        if self._inside[name] >= AT_ONCE + MOST_WAITING:
+            self._rates.count_refused("waiting")
+            raise QuotaError(
+                f"requests: {MOST_WAITING} of yours wait already; send fewer at the same time"
+            )
+        line = self._lines.setdefault(name, CapacityLimiter(AT_ONCE))
+        self._inside[name] += 1
+        try:
+            async with line:
+                return await run_in_threadpool(function, *args, **kwargs)
+        finally:
+            self._inside[name] -= 1
+            if not self._inside[name]:
+                del self._inside[name], self._lines[name]
+
+    async def read(
+        self, tenant: Tenant, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """The same, of a read: one that takes long counts as several."""
+
+        def metered() -> T:
+            began = time.thread_time()
+            try:
+                return function(*args, **kwargs)
+            finally:
+                spent = (time.thread_time() - began) * 1e6
+                if spent > READ_MICROS:
+                    self._rates.charge(
+                        tenant.name, tenant.quotas, "reads", spent / READ_MICROS - 1.0
+                    )
+
+        return await self.run(tenant, metered)
