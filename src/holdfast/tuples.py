@@ -15,11 +15,25 @@ from hashlib import blake2b, sha256
 from itertools import groupby
 from typing import Any, Final, NamedTuple
 
-__all__ = ["STIME", "Id", "Kind", "Row", "Segment", "bucket_of", "digest", "identify", "shard_of"]
+__all__ = [
+    "ROW",
+    "STIME",
+    "Id",
+    "Kind",
+    "Row",
+    "Segment",
+    "bucket_of",
+    "digest",
+    "identify",
+    "shard_of",
+    "weight_of",
+]
 
 
 STIME: Final = "stime"
 """What the event time of a row is called where rows are tables."""
+ROW: Final = 500
+"""Bytes that a row takes in memory beside those of its value, about."""
 
 
 class Kind(Enum):
@@ -63,8 +77,8 @@ class Segment:
 
     @property
     def weight(self) -> int:
-        """Bytes of its rows, as far as their values tell their size."""
-        return sum(getattr(row.value, "size", 0) for row in self.rows)
+        """Bytes that its rows take."""
+        return weight_of(self.rows)
 
     def after(self, boundary: int) -> Segment:
         """What of it lies at or after the boundary."""
@@ -85,6 +99,11 @@ class Segment:
         if start < self.end:
             pieces.append(Segment(start, self.end, ()))
         return pieces
+
+
+def weight_of(rows: Iterable[Row]) -> int:
+    """Bytes that rows take in memory, as far as their values tell their size."""
+    return sum(ROW + getattr(row.value, "size", 0) for row in rows)
 
 
 def bucket_of(stime: int, size: int) -> int:

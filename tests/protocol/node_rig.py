@@ -117,7 +117,7 @@ class Rig:
             span,
         )
         delays = delays or Delays(DELAY)
-        self.settings = Settings(SIZE, delays, heartbeat=BEAT, missed=2, **settings)
+        self.settings = Settings(SIZE, delays, **{"heartbeat": BEAT, "missed": 2, **settings})
         self.upstream = Upstream(inputs)
         self.now = 0
         self.node = Node(self.place, self.settings, 0, lost=lost)

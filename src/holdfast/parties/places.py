@@ -41,6 +41,8 @@ AT_ONCE = 64
 """So many buckets go into one batch at most."""
 WAITING = 8 * AT_ONCE
 """So many buckets may wait for the query where replicas are compared; then nobody is read."""
+MEMORY = 64 << 20
+"""Bytes of rows that may wait at the gate of a replica, for all its inputs together."""
 
 
 PERIODS = 5
@@ -143,6 +145,8 @@ def settings_of(topology: Topology, name: str) -> Settings:
     may_skip = retain < math.inf
     if stage.policy in COMPARING:
         retain = WAITING * size
+    # Without previews nothing is lost by leaving rows where they are kept.
+    room = MEMORY // len(inputs_of(topology, name)) if max_delay == math.inf else math.inf
     headroom = 0 if max_delay == math.inf else int(max_delay) // 10
     return Settings(
         size=size,
@@ -157,6 +161,7 @@ def settings_of(topology: Topology, name: str) -> Settings:
         most=AT_ONCE,
         retain=retain,
         may_skip=may_skip,
+        room=room,
     )
 
 

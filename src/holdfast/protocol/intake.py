@@ -87,7 +87,7 @@ class Intake(Protocol):
 OVERTAKEN: Final = 256
 """So many messages may overtake one before it is taken for lost."""
 HEAVY: Final = 64 << 20
-"""So many bytes of them are held at most; rows that do not say how large they are weigh nothing."""
+"""So many bytes of them are held at most."""
 CONFIRM: Final = 8
 """A reader confirms what it has read after so many segments,"""
 CONFIRM_BYTES: Final = 2 << 20
@@ -157,10 +157,9 @@ class Subscription:
 
 
 def _weight(feed: Feed) -> int:
-    """About how many bytes it takes; items and rows take some, whatever is in them."""
+    """About how many bytes it takes."""
     segments = [item.segment for item in feed.items if isinstance(item, Stable | Preview | Again)]
-    rows = [getattr(row.value, "size", 0) for segment in segments for row in segment.rows]
-    return 100 * (len(feed.items) + len(rows)) + sum(rows)
+    return 100 * len(feed.items) + sum(segment.weight for segment in segments)
 
 
 class SwitchIntake:

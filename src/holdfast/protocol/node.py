@@ -466,20 +466,27 @@ class Node:
 
     def _make_room(self, now: int) -> list[Command]:
         """Keep what waits for the base within bounds."""
-        span = self.settings.retain
-        if span == math.inf:
-            return []
-        if self.settings.may_skip:
-            return self._jump(self.gate.newest - math.ceil(span / self.gate.size), now)
         commands: list[Command] = []
-        done = self.gate.base * self.gate.size
-        for intake in self.inputs.intakes.values():
-            if not intake.is_paused and intake.position - done >= span:
+        if self.settings.may_skip:
+            span = math.ceil(self.settings.retain / self.gate.size)
+            commands += self._jump(self.gate.newest - span, now)
+        for stream, intake in self.inputs.intakes.items():
+            if not intake.is_paused and not self._has_room(stream, 1):
                 commands += intake.pause()
-            elif intake.is_paused and intake.position - done < max(span / 2, self.gate.size):
+            elif intake.is_paused and self._has_room(stream, 2):
                 intake.resume()
                 commands += self._read_on(now)
         return commands
+
+    def _has_room(self, stream: str, part: int) -> bool:
+        """Whether to read on: less waits of a stream than this part of what may."""
+        gate, settings = self.gate, self.settings
+        if gate.backlog == 0 and gate.boundary(stream) // gate.size <= gate.complete:
+            # The base waits for this one, so nothing gets less before it is read.
+            return True
+        ahead = self.inputs.intakes[stream].position - gate.base * gate.size
+        most = math.inf if settings.may_skip else settings.retain
+        return ahead < max(most / part, gate.size) and gate.held(stream) < settings.room / part
 
     def _jump(self, bucket: int, now: int) -> list[Command]:
         """Give up all before this bucket: the base begins anew and is silent until it is right."""

@@ -37,6 +37,8 @@ class Settings:
     """How far its inputs may run ahead of what is complete, in event time."""
     may_skip: bool = False
     """Beyond that, whether to give up the oldest corrections, or to make the sources wait."""
+    room: float = math.inf
+    """Bytes of each input that may wait at the gate; what is more is left upstream."""
     copy_state: bool = True
     """Whether a replica that has lost its state asks a peer for it, or converges."""
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Final
 
 from holdfast.protocol.gates.order import Variant
+from holdfast.protocol.line import AT_ONCE
 from holdfast.sim.faults import FaultKind
 from holdfast.sim.parties import ClientParty, Tap
 from holdfast.sim.paths import Paths
@@ -15,7 +17,7 @@ from holdfast.sim.recalculation import recalculate
 from holdfast.sim.scenario import COMPARING, HEARTBEAT, MISSED
 from holdfast.sim.simulation import Simulation
 from holdfast.sim.vote_oracles import check_votes, is_beyond_repair, may_skip_buckets
-from holdfast.tuples import Kind, Row, identify
+from holdfast.tuples import Kind, Row, bucket_of, identify, weight_of
 
 __all__ = ["check"]
 
@@ -73,6 +75,7 @@ def check(run: Simulation) -> list[str]:
     problems += run.broken_promises
     problems += _check_gaps(run)
     problems += _check_memory(run)
+    problems += _check_room(run, right)
     problems += _check_turns(run)
     return problems
 
@@ -246,6 +249,29 @@ def _check_memory(run: Simulation) -> Iterator[str]:
                     yield f"line {stream} of {name}: kept {kept} buckets, allowed {most:.0f}"
                 if len(line.segments) * scenario.size > AT_THE_END and not scenario.keeps_all:
                     yield f"line {stream} of {name}: keeps {len(line.segments)} buckets in the end"
+
+
+def _check_room(run: Simulation, right: Mapping[str, Sequence[Row]]) -> Iterator[str]:
+    """Oracle 6: a gate holds at any time no more bytes than it has room for, and of each input what
+    is sent at once and what the base has processed since it was saved."""
+    scenario = run.scenario
+    for plan in scenario.plans:
+        settings = scenario.settings[plan.name]
+        buckets = AT_ONCE + scenario.save_every + settings.most + SOME_BUCKETS
+        most = sum(
+            settings.room + buckets * _largest(right[stream], settings.size)
+            for stream in plan.inputs
+        )
+        for name in scenario.replicas[plan.name]:
+            held = run.most_held.get(f"{name} bytes", 0)
+            if held > most:
+                yield f"gate of {name}: held {held} bytes, allowed {most:.0f}"
+
+
+def _largest(rows: Sequence[Row], size: int) -> int:
+    """Bytes of the largest bucket of a stream."""
+    by_bucket = groupby(rows, lambda row: bucket_of(row.stime, size))
+    return max((weight_of(each) for _, each in by_bucket), default=0)
 
 
 def _check_turns(run: Simulation) -> Iterator[str]:

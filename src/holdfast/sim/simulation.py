@@ -54,7 +54,8 @@ class Simulation:
         self.findings: dict[str, list[Findings]] = {}
         """What the gates of each node found out about replicas, life by life."""
         self.most_held: dict[str, int] = {}
-        """The most buckets that the gate of each node, and each of its lines, ever held."""
+        """The most that the gate of each node, and each of its lines, ever held: buckets, and of
+        gates bytes too."""
         self.broken_promises: list[str] = []
         """What nodes acknowledged before it was safe, or took over in part."""
         sources = Sources(scenario, self._readers, self._process, self.network)
@@ -190,6 +191,7 @@ class Simulation:
                 self.turns.append((self.world.now, frozenset(self.reconciling)))
             if party.node.working is not None:
                 self._note_memory(party)
+            self._note_most(f"{party.name} bytes", party.node.gate.held_in_memory)
             if not last or last[0] is not state:
                 last[:] = [state]
                 self.states.append((self.world.now, party.name, state))
@@ -219,7 +221,10 @@ class Simulation:
             for stream, line in party.node.lines.items()
         }
         for name, count in held.items():
-            self.most_held[name] = max(self.most_held.get(name, 0), count)
+            self._note_most(name, count)
+
+    def _note_most(self, name: str, held: int) -> None:
+        self.most_held[name] = max(self.most_held.get(name, 0), held)
 
     def _client(self, stream: str) -> ClientParty:
         name = f"client:{stream}"

@@ -24,7 +24,7 @@ from typing import Any, Final
 
 from holdfast.errors import InvalidArgumentError
 from holdfast.protocol.gates.by_bucket import ByBucket
-from holdfast.tuples import Row, Segment, bucket_of
+from holdfast.tuples import Row, Segment, bucket_of, weight_of
 
 __all__ = ["Delays", "Order", "Stretch", "Variant"]
 
@@ -129,6 +129,8 @@ class Order:
         self._previews: dict[str, ByBucket[tuple[Row, ...]]] = {s: ByBucket() for s in self.streams}
         self._marks: dict[str, ByBucket[int]] = {s: ByBucket() for s in self.streams}
         """Up to which bucket each stream has come, be it in previews, and when."""
+        self._waits_for_ever = all(delays.of(stream) == math.inf for stream in self.streams)
+        self._held = dict.fromkeys(self.streams, 0)
         self._complete = first
         self._advanced = now
         self._not_before = now
@@ -150,6 +152,15 @@ class Order:
         """How many buckets, of all streams, hold rows."""
         return sum(map(len, self._rows.values())) + sum(map(len, self._previews.values()))
 
+    def held(self, stream: str) -> int:
+        """Bytes of the stable rows of a stream that are held."""
+        return self._held[stream]
+
+    @property
+    def held_in_memory(self) -> int:
+        """Bytes of all stable rows that are held."""
+        return sum(self._held.values())
+
     @property
     def newest(self) -> int:
         """The first bucket that no stream has reached the end of."""
@@ -167,6 +178,7 @@ class Order:
                 held[number] = list(rows)
             else:
                 known += rows
+        self._held[stream] += segment.weight
         self._stable[stream] = segment.end
         self._mark(stream, segment.end, now)
         self._previews[stream].drop_before(segment.end // self.size)
@@ -197,6 +209,8 @@ class Order:
         self._mark(stream, segment.end, now)
 
     def _mark(self, stream: str, end: int, now: int) -> None:
+        if self._waits_for_ever:
+            return
         marks, bucket = self._marks[stream], end // self.size
         if bucket > (self._next if marks.last is None else marks.last):
             marks[bucket] = now
@@ -338,7 +352,8 @@ class Order:
     def forget(self, number: int) -> None:
         """Buckets before this one are safe in the state of the stage."""
         for stream in self.streams:
-            self._rows[stream].drop_before(number)
+            for rows in self._rows[stream].drop_before(number):
+                self._held[stream] -= weight_of(rows)
             self._previews[stream].drop_before(number)
         self.kept = max(self.kept, number)
 

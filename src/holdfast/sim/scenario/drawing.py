@@ -43,6 +43,7 @@ from holdfast.sim.scenario.times import (
     WIPES_END,
 )
 from holdfast.sim.topologies import draw_topology
+from holdfast.tuples import ROW
 
 __all__ = ["draw_scenario"]
 
@@ -107,7 +108,7 @@ def draw_scenario(seed: int, options: Options) -> Scenario:
     scenario = replace(
         scenario,
         ahead=_draw_more_clocks(draws("twins/clocks"), scenario),
-        settings=_draw_most(draws("most"), settings),
+        settings=_draw_rooms(draws("rooms"), _draw_most(draws("most"), settings)),
     )
     if options.faults == "varied":
         scenario = _vary(draws("varied"), scenario, size)
@@ -218,6 +219,15 @@ def _draw_most(random: Random, settings: Mapping[str, Settings]) -> dict[str, Se
     """How many buckets are processed at once."""
     return {
         stage: replace(each, most=random.choice([1, 1, 2, 20])) for stage, each in settings.items()
+    }
+
+
+def _draw_rooms(random: Random, settings: Mapping[str, Settings]) -> dict[str, Settings]:
+    """How many bytes may wait at each gate."""
+    rooms = {stage: random.choice([math.inf, 1, 20 * ROW]) for stage in settings}
+    return {
+        stage: replace(each, room=rooms[stage]) if each.delays.max_delay == math.inf else each
+        for stage, each in settings.items()
     }
 
 
