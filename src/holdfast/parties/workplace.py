@@ -137,16 +137,23 @@ class Workplace:
             heartbeat=self._beat,
             silence=max(1.0, 10 * self._beat),
         )
-        self._query = StageQuery(
-            self._spark,
-            self._compiled,
-            self.folder,
-            size=self.settings.size,
-            shards=self.stage.shards,
-            address=(self.server.address.host, self.server.address.port),
-            security=self._security,
-            deliver=self._deliver,
-        )
+        try:
+            self._query = StageQuery(
+                self._spark,
+                self._compiled,
+                self.folder,
+                size=self.settings.size,
+                shards=self.stage.shards,
+                address=(self.server.address.host, self.server.address.port),
+                security=self._security,
+                deliver=self._deliver,
+            )
+        except Exception as error:
+            self.server.close()
+            if isinstance(error, StoreCorruptError):
+                # The next start finds that.
+                write_whole(self._damage, str(error).encode())
+            raise
         self.neighbours = self.call(self.name, neighbours, worker.receive)
         self._is_open = True
         self.loop.start()

@@ -12,6 +12,7 @@ import pytest
 
 from harness.waiting import wait_for
 from holdfast import aggregates
+from holdfast.errors import StoreCorruptError
 from holdfast.spark.stages import query
 from holdfast.spark.stages.entries import Entry, Order, Piece
 from holdfast.topology import (
@@ -129,6 +130,7 @@ def scenario(stage: RunningStage, model: Shards | None) -> list:
     numbers = [stage.query.submit(entry) for entry in entries[5:7]]
     assert numbers == [6, 7]
     assert "this was refused" in stage.wait_for_failure()
+    assert not stage.query.is_damaged
     stage.refuse = lambda result: False
     stage.start()
     fork = [Entry(0, Order.FORK), work(FIRST + 6, *pieces(2, FIRST + 6), tentative=True)]
@@ -255,6 +257,10 @@ def test_a_stage_with_a_join(spark, topology, tmp_path):
     """What else may happen to it happens to the one with a window behind."""
     with RunningStage(spark, topology, "joined", tmp_path) as stage:
         pairs = stage.run(*all_work())
+        stage.query.stop()
+        (tmp_path / "checkpoint" / "metadata").unlink()
+        with pytest.raises(StoreCorruptError, match=r"checkpoint: .*metadata file is missing"):
+            stage.start()
     model = Shards(join_kind("k string, v double", ["k"], 1_500_000))
     assert rows(pairs) == rows(model.run(*all_work()))
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from pyspark.errors import StreamingQueryException
+from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
@@ -41,6 +41,16 @@ NO_LIMIT: Final = 2**31 - 1
 Batches are limited in rows anyway."""
 RECORDS: Final = "spark.sql.execution.arrow.maxRecordsPerBatch"
 MOST_ROWS: Final = 2**16
+PLAN: Final = "=== Streaming Query ==="
+"""After these words an error of a query says what the query is."""
+SIGNS: Final = (
+    StoreCorruptError.__name__,
+    "STATE_STORE",
+    "StateStore",
+    "STREAMING_CHECKPOINT",
+    "log file",
+)
+"""An error with one of these is one of files that do not fit."""
 
 
 class StageQuery:
@@ -89,7 +99,12 @@ class StageQuery:
             .option("checkpointLocation", str(self._checkpoint))
             .outputMode("update")
         )
-        self._query = _start(spark, shards, writer.start)
+        try:
+            self._query = _start(spark, shards, writer.start)
+        except PySparkException as error:
+            if not self._is_of_files(str(error)):
+                raise
+            raise StoreCorruptError(f"{self._checkpoint}: {error}") from error
         self._effort = Effort(spark, self._query)
 
     def submit(self, entry: Entry) -> int:
@@ -112,8 +127,13 @@ class StageQuery:
         """Whether it has stopped because its journal, checkpoint or state cannot be read, or do not
         fit each other."""
         failure = self.failure
-        signs = (StoreCorruptError.__name__, str(self._checkpoint), "STATE_STORE", "StateStore")
-        return failure is not None and any(sign in failure for sign in signs)
+        return failure is not None and self._is_of_files(failure)
+
+    def _is_of_files(self, failure: str) -> bool:
+        """Whether it says that files are damaged, missing or too old. The plan that Spark adds
+        names the checkpoint whatever has failed."""
+        said = failure.partition(PLAN)[0]
+        return str(self._checkpoint) in said or any(sign in said for sign in SIGNS)
 
     @property
     def progress(self) -> dict[str, Any] | None:
