@@ -80,12 +80,11 @@ def test_a_liar_gets_nothing_through(lie: str, tmp_path: Path) -> None:
         rig.open_all(("clean/3",), lie)
         bring_all(rig)
         assert rig.answers(600) == right(600)
-        values, found = rig.hear_as_sink(end_of(600))
-        assert values == cleaned(600)
+        named = ["clean/3"] if lie in NAMED else []
+        assert rig.hear_as_sink(end_of(600), named) == cleaned(600)
         if lie in NAMED:
             wait_for(lambda: rig.found["quarantined"] == ["clean/3"])
             assert set(rig.found["accused"]) == {"clean/3"}
-            assert found["quarantined"] == ["clean/3"]
             told = rig.found["votes"]["clean"]
             row = told["replicas"].index("clean/3")
             assert "d" in {letters[row] for _, letters, _ in told["buckets"]}

@@ -127,8 +127,8 @@ class VoteRig:
         ) as reader:
             return hear(reader, boundary)
 
-    def hear_as_sink(self, boundary: int) -> tuple[list[int], dict[str, Any]]:
-        """The values that a sink of `clean` gets, and what it finds out."""
+    def hear_as_sink(self, boundary: int, quarantined: list[str]) -> list[int]:
+        """The values that a sink of `clean` gets; waits until it has found out who lies."""
         with reader_of(self.topology, "voter", 0, False) as reader:
             heard = hear(reader, boundary)
             values = [
@@ -137,7 +137,8 @@ class VoteRig:
                 if told.rows is not None
                 for value in told.rows["value"].to_pylist()
             ]
-            return values, reader.found
+            wait_for(lambda: reader.found["quarantined"] == quarantined)
+            return values
 
     def answers(self, stop: int) -> list[Answer]:
         return final_answers(self.hear(end_of(stop)))
