@@ -1,11 +1,14 @@
-"""A server of tenants killed with kill -9 while they publish, add, change and remove streams."""
+"""A server of tenants, or Spark's JVM alone, killed with kill -9 while tenants publish, add, change
+and remove streams; and a JVM with too small a heap."""
 
 from __future__ import annotations
 
+import os
 import random
 import tempfile
 import threading
 import time
+from collections.abc import Sequence
 from functools import partial
 from itertools import cycle
 from pathlib import Path
@@ -17,24 +20,45 @@ from holdfast.tenants.client import Client, RefusedByServerError
 USES_SPARK = True
 DESCRIPTION = "tenants publish and change streams, the server is killed: nothing lost or doubled"
 
+NO_ENGINE = 503
+PATIENCE = 120.0
 UPDATES = 120
 KILLS = 2
 WINDOW = 10
 
 
-def run(seed: int, kills: int = KILLS) -> str:
+SERVER, JVM = "server", "jvm"
+SMALL_HEAP_EVERY = 5
+"""Of so many seeds, one is about too small a heap."""
+
+
+def run(seed: int, kills: int = KILLS, faults: Sequence[str] = (SERVER, JVM)) -> str:
+    if seed % SMALL_HEAP_EVERY == SMALL_HEAP_EVERY - 1:
+        return run_with_small_heap()
     rng = random.Random(seed)
     with tempfile.TemporaryDirectory() as folder:
         server = TenantServer(Path(folder) / "state")
         tokens = {name: server.add(name) for name in ("ann", "ben")}
         server.start()
         try:
-            return _run(server, tokens, rng, kills)
+            return _run(server, tokens, rng, [rng.choice(faults) for _ in range(kills)])
         finally:
             server.stop()
 
 
-def _run(server: TenantServer, tokens: dict[str, str], rng: random.Random, kills: int) -> str:
+def kill_jvm(server: TenantServer) -> None:
+    """Kill Spark's JVM alone, and wait until the server has started another one."""
+    killed = server.kill_spark()
+    deadline = time.monotonic() + PATIENCE
+    while server.spark_pid() == killed or server.health() is None:
+        if time.monotonic() > deadline:
+            raise AssertionError(f"Spark was not started again: {server.health_with_status()}")
+        time.sleep(0.1)
+
+
+def _run(
+    server: TenantServer, tokens: dict[str, str], rng: random.Random, faults: Sequence[str]
+) -> str:
     ann, ben = (Client(server.address, tokens[name], timeout=20) for name in ("ann", "ben"))
     number = {"channels": {"n": {"type": "number"}}}
     ann.put("o", {"streams": {"a": {**number, "access": {"allow": ["ben"]}}}})
@@ -44,18 +68,76 @@ def _run(server: TenantServer, tokens: dict[str, str], rng: random.Random, kills
     publisher.start()
     changer = _Changer(Client(server.address, tokens["ben"], timeout=20), rng.randrange(1000))
     changer.start()
-    for _ in range(kills):
+    for fault in faults:
         publisher.wait_for(publisher.sent + rng.randrange(10, 30))
-        server.kill()
-        server.start()
+        # Any point of a batch: being planned, calculated, handed over, stored.
+        time.sleep(rng.uniform(0.0, 0.5))
+        if fault == JVM:
+            kill_jvm(server)
+        else:
+            server.kill()
+            server.start()
     publisher.join()
     changer.end()
     server.wait_settled()
     _check(ann, ben)
     return (
-        f"{kills} kills, {changer.changes} changes, {UPDATES} updates, "
+        f"{len(faults)} kills ({' '.join(faults)}), {changer.changes} changes, {UPDATES} updates, "
         f"{publisher.repeated} said twice"
     )
+
+
+HEAP = "100m"
+WIDE, LONG = 200, 60
+"""Streams that take one of long strings, and updates of it."""
+
+
+def run_with_small_heap() -> str:
+    """Spark runs out of memory, again and again; batches get smaller until all is calculated."""
+    with tempfile.TemporaryDirectory() as folder:
+        settings = Path(folder) / "conf"
+        settings.mkdir()
+        # Spark refuses heaps that are too small to work with, unless it is told otherwise.
+        (settings / "spark-defaults.conf").write_text("spark.testing.memory 1073741824\n")
+        server = TenantServer(Path(folder) / "state", "--memory", HEAP)
+        client = Client(server.address, server.add("ann"), timeout=20)
+        before = os.environ.get("SPARK_CONF_DIR")
+        os.environ["SPARK_CONF_DIR"] = str(settings)
+        try:
+            server.start()
+            return _overflow(server, client)
+        finally:
+            server.stop()
+            del os.environ["SPARK_CONF_DIR"]
+            if before is not None:
+                os.environ["SPARK_CONF_DIR"] = before
+
+
+def _overflow(server: TenantServer, client: Client) -> str:
+    copies = {
+        f"c{n}": {
+            "channels": {"t": {"type": "string", "expression": "s.t"}},
+            "inputs": {"s": {"stream": "s"}},
+        }
+        for n in range(WIDE)
+    }
+    client.put("o", {"streams": {"s": {"channels": {"t": {"type": "string"}}}, **copies}})
+    texts = [str(n).ljust(1000, "x") for n in range(LONG)]
+    for n, text in enumerate(texts):
+        _until_done(partial(client.publish, "ann/o/s", {"t": text}, timestamp=n + 1, offset=n))
+    deadline = time.monotonic() + 4 * PATIENCE
+    while True:
+        told = server.health_with_status()[1]
+        if told["settled"] >= told["log"]:
+            break
+        if time.monotonic() > deadline:
+            raise AssertionError(f"it does not go on by itself: {told}")
+        time.sleep(0.5)
+    for name in copies:
+        found = [each["values"]["t"] for each in client.updates(f"ann/o/{name}", limit=1000)]
+        assert found == texts, name
+    engine = told["engine"]
+    return f"heap of {HEAP}: {engine['restarts']} restarts, caution {engine['caution']}"
 
 
 class _Publisher(threading.Thread):
@@ -116,12 +198,14 @@ class _Changer(threading.Thread):
 
 
 def _until_done(ask: Any) -> Any:
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + PATIENCE
     while True:
         try:
             return ask()
-        except RefusedByServerError:
-            raise
+        except RefusedByServerError as error:
+            if error.status != NO_ENGINE or time.monotonic() > deadline:
+                raise
+            time.sleep(0.2)
         except OSError:
             if time.monotonic() > deadline:
                 raise

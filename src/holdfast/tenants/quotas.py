@@ -40,6 +40,10 @@ class Quotas(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reads_burst: int = 1000
     subscribers: int = 50
     """Connections that wait for events."""
+    backlog: int = 50_000
+    """Entries in the log that are not calculated yet."""
+    backlog_bytes: int = 64 * 2**20
+    """Bytes of their values, about."""
     kept: int = 100_000
     """Updates that are kept of one stream."""
 

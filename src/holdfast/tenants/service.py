@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, Final, Self
 from urllib.parse import urlsplit
 
@@ -17,7 +18,8 @@ from holdfast.errors import HoldfastError, InvalidArgumentError
 from holdfast.protocol.composition.definitions import channel_types, owner_of
 from holdfast.protocol.composition.documents import DocumentError, ServiceObject, read_as
 from holdfast.protocol.composition.settling import LONGEST_KEY
-from holdfast.protocol.composition.updates import check_values
+from holdfast.protocol.composition.updates import check_values, weight
+from holdfast.tenants.backlog import Backlog
 from holdfast.tenants.catalog import Catalog
 from holdfast.tenants.engine.stages import Stages, StoredBatch
 from holdfast.tenants.engine.storing import insert_calls, progress
@@ -80,8 +82,9 @@ class Service:
         self.catalog = Catalog(database, self.log, self.provenance)
         self.reading = Reading(database, self.provenance)
         self.rates = Rates()
+        self.backlog = Backlog(database)
         self.stages = Stages()
-        self.tells: dict[str, Callable[[], Any]] = {}
+        self.tells: dict[str, Callable[[], Any]] = {"backlog": self.backlog.told}
         """What else there is to say about how the server does."""
         self.webhook_hosts = webhook_hosts
         self.engine_trouble: Callable[[], str] = lambda: ""
@@ -119,14 +122,19 @@ class Service:
         def put() -> int:
             self._charge_change(tenant, document)
             self._check_webhooks(document)
-            return self.catalog.put(tenant.name, name, document, tenant.quotas)
+            with self.backlog.room(tenant.name, tenant.quotas, 1, 0) as taken:
+                version = self.catalog.put(tenant.name, name, document, tenant.quotas)
+                taken.position = self.log.end
+            return version
 
         return self._audited(tenant, "put", name, put)
 
     def delete(self, tenant: Tenant, name: str) -> None:
         def delete() -> None:
             self._charge_change(tenant, self.catalog.get(tenant.name, name).document)
-            self.catalog.delete(tenant.name, name)
+            with self.backlog.room(tenant.name, tenant.quotas, 1, 0) as taken:
+                self.catalog.delete(tenant.name, name)
+                taken.position = self.log.end
 
         self._audited(tenant, "delete", name, delete)
 
@@ -153,7 +161,11 @@ class Service:
             raise ForbiddenError(f"stream: {path} is calculated from others; publish to those")
         types, now = channel_types(stream), int(self._clock() * 1e6)
         made = [self._publication(path, types, now, each) for each in updates]
-        return self.log.append(made, checked)
+        size = sum(sum(map(weight, each.values.values())) for each in made)
+        with self.backlog.room(tenant.name, tenant.quotas, len(made), size) as taken:
+            receipts = self.log.append(made, checked)
+            taken.position = max(0 if each.duplicate else each.position for each in receipts)
+        return receipts
 
     def call(self, tenant: Tenant, name: str, action: str, body: Any) -> str:
         """An action by hand; answers what to look for among the calls."""
@@ -184,10 +196,11 @@ class Service:
         self.stages.add(batch.seconds, batch.counts)
         self.rates.learn(batch.work)
         self._moved = time.monotonic()
-        self.settled(batch.end)
+        self.settled(batch.end, batch.cursors)
 
-    def settled(self, position: int) -> None:
-        """The engine has come so far."""
+    def settled(self, position: int, cursors: Mapping[str, int] = MappingProxyType({})) -> None:
+        """The engine has come so far, and further for some tenants."""
+        self.backlog.settled(position, cursors)
         with self._settled:
             self._position = max(self._position, position)
             self._settled.notify_all()

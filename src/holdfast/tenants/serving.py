@@ -17,6 +17,7 @@ from holdfast.errors import InvalidArgumentError
 from holdfast.parties.guard import FolderGuard
 from holdfast.tenants.brokers import Broker
 from holdfast.tenants.deliveries import Deliveries
+from holdfast.tenants.engine.caution import Caution
 from holdfast.tenants.engine.query import start_query, write_place
 from holdfast.tenants.http.app import create_app
 from holdfast.tenants.retention import Retention
@@ -41,7 +42,13 @@ class SparkEngine:
     """The session and the query on it; an `Engine` for the supervisor."""
 
     def __init__(
-        self, service: Service, folder: Path, guard: FolderGuard, master: str, memory: str
+        self,
+        service: Service,
+        folder: Path,
+        guard: FolderGuard,
+        master: str,
+        memory: str,
+        caution: int,
     ) -> None:
         from holdfast.spark.sessions import driver_pid, end_driver, local_session
 
@@ -50,7 +57,9 @@ class SparkEngine:
         )
         try:
             guard.note_spark(driver_pid(self._spark))
-            self._query = start_query(self._spark, folder, service.database, service.stored)
+            self._query = start_query(
+                self._spark, folder, service.database, service.stored, caution=caution
+            )
         except BaseException:
             end_driver(self._spark)
             raise
@@ -116,10 +125,13 @@ def serve(
         stack.callback(service.database.close)
         write_place(folder, database or str(folder / "store.db"))
         heap = memory or default_memory()
-        supervisor = Supervisor(lambda: SparkEngine(service, folder, guard, master, heap))
+        caution = Caution(service.database)
+        supervisor = Supervisor(
+            lambda: SparkEngine(service, folder, guard, master, heap, caution.before_start())
+        )
         stack.callback(supervisor.stop)
         supervisor.start()
-        service.tells["engine"] = supervisor.told
+        service.tells["engine"] = lambda: {**supervisor.told(), "caution": caution.level}
         service.engine_trouble = supervisor.trouble
         bridge = None
         if broker is not None:

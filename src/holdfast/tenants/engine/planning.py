@@ -42,6 +42,8 @@ SHARED: Final = Budget(100_000, 32 * 2**20, 5_000)
 """Bounds of a batch while several tenants are active: others wait for it."""
 ALONE: Final = Budget(1_000_000, 32 * 2**20, 20_000)
 """Bounds of a batch while one tenant is active."""
+CAUTIOUS_SHARE: Final = 1 / 4
+"""Part of these bounds that remains with each degree of caution."""
 RECENT_S: Final = 10.0
 """Seconds for which a tenant counts as active after its last entry."""
 LARGEST_ENTRY: Final = 8 * Limits().work
@@ -222,10 +224,12 @@ class Planner:
         database: Database,
         budget: Budget | None = None,
         clock: Callable[[], float] = time.monotonic,
+        caution: int = 0,
     ) -> None:
         self._database = database
         self._budget = budget
         self._clock = clock
+        self._caution = caution
         self._known: dict[str, _Reached] = {}
         self._through: defaultdict[str, set[str]] = defaultdict(set)
         """For each stream those whose way leads through it."""
@@ -316,6 +320,13 @@ class Planner:
         return bundles
 
     def _bounds(self, queue: FairQueue) -> Budget:
+        share = CAUTIOUS_SHARE**self._caution
+        whole = self._whole_bounds(queue)
+        return Budget(
+            whole.micros * share, int(whole.size * share), max(1, int(whole.entries * share))
+        )
+
+    def _whole_bounds(self, queue: FairQueue) -> Budget:
         if self._budget is not None:
             return self._budget
         since = self._clock() - RECENT_S

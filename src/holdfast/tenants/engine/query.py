@@ -83,19 +83,22 @@ class LogSource(DataSource):
         return SCHEMA
 
     def streamReader(self, schema: Any) -> LogReader:  # noqa: N802
-        return LogReader(Path(self.options["folder"]), int(self.options["tasks"]))
+        options = self.options
+        return LogReader(Path(options["folder"]), int(options["tasks"]), int(options["caution"]))
 
 
 class LogReader(DataSourceStreamReader):
-    def __init__(self, folder: Path, tasks: int) -> None:
+    def __init__(self, folder: Path, tasks: int, caution: int) -> None:
         self._folder = folder
         self._tasks = tasks
+        self._caution = caution
         self._database: Database | None = None
         self._planner: Planner | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """What tasks get of it: nothing of the store."""
-        return {"_folder": self._folder, "_tasks": 0, "_database": None, "_planner": None}
+        given = {"_folder": self._folder, "_tasks": 0, "_caution": 0}
+        return {**given, "_database": None, "_planner": None}
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802
         return {"batch": last_batch(self._store)}
@@ -135,7 +138,7 @@ class LogReader(DataSourceStreamReader):
     @property
     def _plans(self) -> Planner:
         if self._planner is None:
-            self._planner = Planner(self._store)
+            self._planner = Planner(self._store, caution=self._caution)
         return self._planner
 
     @property
@@ -215,9 +218,10 @@ def start_query(
     database: Database,
     stored: Callable[[StoredBatch], None],
     tasks: int | None = None,
+    caution: int = 0,
 ) -> StreamingQuery:
     """`folder` is where `write_place` wrote; `stored` is told of each batch. Without `tasks` there
-    are as many as the master has cores.
+    are as many as the master has cores. `caution` makes batches smaller (`engine.caution`).
 
     The database says how far all is; the checkpoint of an earlier query is thrown away, so the two
     cannot disagree. A batch that was recorded and not stored is the first to run."""
@@ -240,10 +244,11 @@ def start_query(
             "store": time.perf_counter() - began,
         }
         work = {path: steps for outcome in outcomes for path, steps in outcome.work.items()}
-        stored(StoredBatch(plan.settled, seconds, _counts(outcomes), work))
+        stored(StoredBatch(plan.settled, plan.cursors, seconds, _counts(outcomes), work))
 
     width = spark.sparkContext.defaultParallelism if tasks is None else tasks
-    source = spark.readStream.format(NAME).options(folder=str(folder), tasks=str(width)).load()
+    options = {"folder": str(folder), "tasks": str(width), "caution": str(caution)}
+    source = spark.readStream.format(NAME).options(**options).load()
     return (
         source.writeStream.foreachBatch(sink).option("checkpointLocation", str(checkpoint)).start()
     )

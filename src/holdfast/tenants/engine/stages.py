@@ -14,6 +14,8 @@ STAGES: Final = ("dispatch", "fetch", "operate", "store")
 class StoredBatch(NamedTuple):
     end: int
     """How far the log has been settled."""
+    cursors: dict[str, int]
+    """For each tenant in it, how far its entries have been."""
     seconds: dict[str, float]
     """Of each stage."""
     counts: dict[str, int]
