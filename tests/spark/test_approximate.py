@@ -140,6 +140,52 @@ def test_policy_windows_are_approximated(spark, tmp_path, stream, policy, method
     assert panes < 0.8 * held
 
 
+@pytest.mark.parametrize(
+    ("policy", "aggs", "method", "proven"),
+    [
+        (policies.hopping(150, 10), AGGS[:2], holdfast.max_error(absolute={"total": 5, "n": 5}), 1),
+        (
+            policies.Policy(eviction_invariant=lambda gone, left, all_: gone.value.n <= 3),
+            AGGS[:2],
+            holdfast.max_error(absolute={"total": 5, "n": 5}),
+            0,
+        ),
+        (policies.last(80), [agg.max("kw").alias("top")], holdfast.block_maxima(4), None),
+    ],
+    ids=["hopping", "by what has left", "block_maxima"],
+)
+def test_rows_of_policy_windows_say_whether_they_are_proven(
+    spark, tmp_path, policy, aggs, method, proven
+):
+    rows = [
+        [{**row, "kw": row["kw"] % 1 if proven is None else 1.0} for row in batch]
+        for batch in readings(4)
+    ]
+    write_batches(tmp_path / "in", SCHEMA, rows)
+    stream = read_batches(spark, tmp_path / "in", SCHEMA).withWatermark("ts", "5 seconds")
+    asked = {"key": "meter", "time": "ts", "policy": policy, "aggs": aggs, "shards": 1}
+    with watch(spark) as figures:
+        answers, _ = run(holdfast.window(stream, **asked, approximate=method), tmp_path / "c")
+    static = spark.read.schema(SCHEMA).parquet(str(tmp_path / "in"))
+    exact = {(row.meter, row.ts): row for row in holdfast.window(static, **asked).collect()}
+    assert len(answers) > 1_500
+    bound = 0 if proven is None else 5
+    for row in answers:
+        assert row.within_bound in (True, None)
+        if row.within_bound:
+            for aggregate in aggs:
+                wanted = exact[row.meter, row.ts][aggregate.name]
+                assert abs(row[aggregate.name] - wanted) <= bound
+    certain = sum(bool(row.within_bound) for row in answers)
+    assert figures.snapshot()[0].total.uncertain == len(answers) - certain
+    if proven == 1:
+        assert certain == len(answers)
+    elif proven == 0:
+        assert certain < len(answers) / 2
+    else:
+        assert len(answers) / 2 < certain
+
+
 def test_rows_that_may_be_beyond_the_bound_say_so(spark, tmp_path):
     rows = [
         {

@@ -236,6 +236,10 @@ class Amta(Generic[V, S, R]):
             found = self._without(found, found.oldest + 1)
         return found
 
+    def without(self, oldest: int) -> Root[S]:
+        """The root once all leaves before number `oldest` have left; changes nothing."""
+        return self._root if oldest == self._root.oldest else self._without(self._root, oldest)
+
     def commit(self, root: Root[S]) -> None:
         """Go on from a root with fewer leaves: one that `after_slide` has answered."""
         self._root = root
@@ -245,6 +249,11 @@ class Amta(Generic[V, S, R]):
     def leaf(self, number: int) -> S:
         """The state of the leaf with this number, from `evicted` up to `position`."""
         return self._leaf(number, self._root.tails)
+
+    def suffix(self, number: int) -> S | Hole:
+        """The aggregate of the leaves from this number on; a hole when there are none."""
+        root = self.without(number)
+        return self.monoid.join(root.front, root.back)
 
     def roll(self, values: Iterable[V], policy: Policy) -> list[R]:
         """Insert each value, slide, and note the result: one result for each value."""

@@ -45,8 +45,9 @@ class Rolled(Generic[S]):
 
     states: list[S | Hole]
     """The state of the window after each of them."""
-    certain: list[bool]
-    """Whether that is within the bound on its error; of an exact window nothing is noted."""
+    certain: list[bool | None]
+    """True where that is proven to be within the bound on its error, None where nothing is known;
+    of an exact window nothing is noted."""
 
 
 def roll_timed(
@@ -63,7 +64,7 @@ def roll_timed(
     what is answered depends on the updates and their times alone.
     """
     states: list[S | Hole] = []
-    certain: list[bool] = []
+    certain: list[bool | None] = []
     approximate = isinstance(window, ApproximateWindow)
     for time, update in zip(times, updates, strict=True):
         if last is not None:
@@ -78,7 +79,7 @@ def roll_timed(
         window.slide(policy)
         states.append(window.aggregate())
         if approximate:
-            certain.append(window.guarantee().holds is not False)  # type: ignore[union-attr]
+            certain.append(window.guarantee().holds)  # type: ignore[union-attr]
         last = time
     return Rolled(states, certain)
 

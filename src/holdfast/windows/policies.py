@@ -85,6 +85,10 @@ class Policy:
     keep_newest: bool = True
     newest: int | None = None
     """Set when the rule is just "keep the newest n": windows then evict without a search."""
+    positional: bool = False
+    """Set when the eviction invariant judges a place in the stream alike wherever the window began:
+    it compares, say, the time at that place with the newest time. Approximate windows then know
+    where an exact one begins; a window invariant alone always is of this kind."""
 
     def __post_init__(self) -> None:
         if self.window_invariant is None and self.eviction_invariant is None:
@@ -120,13 +124,19 @@ def check_policy(policy: object) -> None:
         )
 
 
-def two_argument(rule: Callable[[Part, Part], bool], *, keep_newest: bool = True) -> Policy:
-    """`rule(total, old)`: at least the prefix `old` has to leave the window `total`."""
+def two_argument(
+    rule: Callable[[Part, Part], bool], *, keep_newest: bool = True, positional: bool = False
+) -> Policy:
+    """`rule(total, old)`: at least the prefix `old` has to leave the window `total`.
+
+    `positional`: see `Policy`.
+    """
     if not callable(rule):
         raise InvalidArgumentError(f"two_argument: rule is {rule!r}; give a function of two parts")
     return Policy(
         eviction_invariant=lambda candidate, _after, before: rule(before, candidate),
         keep_newest=keep_newest,
+        positional=positional,
     )
 
 
@@ -155,7 +165,9 @@ def time_span(length: Any, time: Callable[[Any], Any] = lambda value: value.time
         raise InvalidArgumentError(
             f"time_span: length is {length!r}; give a number or a timedelta above 0"
         )
-    return two_argument(lambda total, old: bool(time(total.value) - time(old.value) >= length))
+    return two_argument(
+        lambda total, old: bool(time(total.value) - time(old.value) >= length), positional=True
+    )
 
 
 def value_bound(

@@ -173,6 +173,8 @@ def test_the_example_of_the_digest_has_an_error_of_two() -> None:
     for value in (1, 1, -1, -1):
         window.insert(value)
     assert window.sizes() == [4]
+    assert window.guarantee().errors == {"sum": 0}, "nothing has left: it is exact"
+    window.evict(2)
     assert window.guarantee().errors == {"sum": 2}
     tighter = ApproximateWindow(m.sum, max_error(absolute=1.9))
     for value in (1, 1, -1, -1):

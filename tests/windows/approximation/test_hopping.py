@@ -54,22 +54,42 @@ def _leaving(count: int) -> Policy:
     return Policy(eviction_invariant=lambda candidate, _after, _before: candidate.size <= count)
 
 
-def test_a_failed_prediction_is_fed_back() -> None:
-    """When hops change their size the old buckets stand in the way once; then they fit again."""
+def _hopping(size: int, hop: int) -> Policy:
+    """As `hopping`, but the size of hops may change from one slide to the next."""
+    return Policy(
+        eviction_invariant=lambda candidate, _after, before: (
+            before.size > size and candidate.size <= hop
+        )
+    )
+
+
+@pytest.mark.parametrize(("former", "latter"), [(130, 80), (80, 130), (130, 3), (10, 300)])
+def test_hops_that_change_their_size_are_followed(former: int, latter: int) -> None:
+    """Old buckets stand in the way once; then hops are learned anew and answers exact again."""
     random = Random(10)
     window, exact = ApproximateWindow(m.sum, hops()), Amta(m.sum)
-    wrong = []
-    for step in range(120_000):
-        policy = _leaving(400 if step < 30_000 else 250)
+    learned = 40 * former + 400
+    relearned = learned + 70 * latter + 800
+    for step in range(relearned + 800):
+        policy = _hopping(400, former if step < learned else latter)
         value = random.random()
         for each in (window, exact):
             each.insert(value)
-            if len(exact) > 1_200 or (each is window and len(window) > 1_200):
-                each.slide(policy)
-        wrong.append(window.result() != pytest.approx(exact.result(), rel=1e-9))
-        if wrong[-1] and len(window) == len(exact):
-            break
-    assert not any(wrong[:30_000])
-    assert window._hopping is not None
-    assert window._hopping._expected is not None
-    assert window._hopping._expected[1] > 1 or window._hopping._expected[0] != 400
+            each.slide(policy)
+        right = window.result() == pytest.approx(exact.result(), rel=1e-9)
+        assert right or learned <= step < relearned
+        assert 0 <= len(window) - len(exact) < max(former, latter)
+        if latter > 3 and step > relearned:
+            assert window.buckets < 50
+
+
+def test_hops_are_learned_from_evictions_by_number() -> None:
+    window, exact = ApproximateWindow(m.sum, hops()), Amta(m.sum)
+    for step in range(40_000):
+        for each in (window, exact):
+            each.insert(step % 7)
+            if step >= 1_500 and step % 500 == 0:
+                each.evict(500)
+        assert window.result() == exact.result()
+    assert window.created < 20_000
+    assert window.buckets < 50

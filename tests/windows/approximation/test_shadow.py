@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.errors import InvalidArgumentError, InvalidValueError
-from holdfast.windows import Amta, Monoid
+from holdfast.windows import Amta, Monoid, Policy
 from holdfast.windows import monoids as m
 from holdfast.windows.approximation import (
     ApproximateWindow,
@@ -284,3 +284,24 @@ def test_mistakes() -> None:
 
 def test_the_exact_window_is_an_amta() -> None:
     assert isinstance(Shadow(m.sum, max_leaves(5), last(10)).exact, Amta)
+
+
+@pytest.mark.parametrize(
+    ("monoid", "method"),
+    [(m.sum, max_error(absolute=20)), (m.max, block_maxima(4, confidence=0.5))],
+    ids=["sum", "max"],
+)
+def test_no_policy_breaks_a_guarantee(monoid: Any, method: Any) -> None:
+    """The shadow itself finds none of the answers outside that are said to be within."""
+    random = Random(2)
+    worth = Policy(eviction_invariant=lambda candidate, _after, _before: candidate.value <= 6)
+    for policy in (hopping(150, 10), last(60), worth):
+        shadow = Shadow(monoid, method, policy)
+        shadow.feed(random.randrange(10) for _ in range(2_000))
+        report = shadow.report()
+        assert report.broken == 0
+        assert report.not_guaranteed is not None
+        assert report.exceeded is not None
+        assert report.exceeded <= report.not_guaranteed
+        if monoid is m.sum:
+            assert report.not_guaranteed > 1_000 if policy is worth else report.not_guaranteed == 0

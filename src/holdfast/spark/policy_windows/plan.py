@@ -25,7 +25,7 @@ from holdfast.spark.policy_windows.scalars import Scalar, scalar_of
 from holdfast.spark.policy_windows.shown import Moment, shown
 from holdfast.windows import Amta
 from holdfast.windows.approximation import ApproximateWindow
-from holdfast.windows.approximation.methods import MaxError, MaxLeaves, Method, only
+from holdfast.windows.approximation.methods import BlockMaxima, MaxError, MaxLeaves, Method
 from holdfast.windows.monoid import HOLE, Addend, Monoid, with_updates
 from holdfast.windows.monoids import Record
 from holdfast.windows.policies import Policy
@@ -78,8 +78,8 @@ class PolicyPlan:
 
     @property
     def bounded(self) -> bool:
-        """Whether results say if they are within a bound."""
-        return only(MaxError, self.approximate) is not None
+        """Whether results say if they are within a bound, or if a maximum is sure to be exact."""
+        return any(isinstance(method, MaxError | BlockMaxima) for method in self.approximate)
 
     @cached_property
     def sources(self) -> tuple[str, ...]:
@@ -166,7 +166,7 @@ class PolicyPlan:
     def _schema(self, keys: list[StructField]) -> StructType:
         results = [StructField(measure.name, measure.result_type) for measure in self.measures]
         if self.bounded:
-            results.append(StructField(WITHIN_BOUND, BooleanType(), False))
+            results.append(StructField(WITHIN_BOUND, BooleanType()))
         return StructType([*keys, StructField(self.time, self.time_type, False), *results])
 
     def tabulate(
@@ -175,7 +175,7 @@ class PolicyPlan:
         codes: Any,
         times: Any,
         states: Sequence[Any],
-        certain: Sequence[bool],
+        certain: Sequence[bool | None],
     ) -> pa.Table:
         """A row of results for each state: that of the window of key `codes[i]` at `times[i]`."""
         schema = to_arrow_schema(self.carried_schema, timezone="UTC")

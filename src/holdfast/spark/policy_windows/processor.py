@@ -150,7 +150,11 @@ class PolicyProcessor(StatefulProcessor):
 
 
 def _uncertain(plan: PolicyPlan, answers: pa.Table) -> int:
-    return answers[WITHIN_BOUND].to_pylist().count(False) if plan.bounded else 0
+    """How many answers are not proven to be within their bound."""
+    if not plan.bounded:
+        return 0
+    certain = answers[WITHIN_BOUND].to_pylist()
+    return len(certain) - certain.count(True)
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ def roll_rows(plan: PolicyPlan, rows: Rows, roll: Roll) -> pa.Table:
     moments = times.tolist()
     bounds = [0, *(np.flatnonzero(np.diff(codes)) + 1).tolist(), len(rows)]
     states: list[Any] = []
-    certain: list[bool] = []
+    certain: list[bool | None] = []
     for start, stop in pairwise(bounds):
         key = rows.keys[codes[start]]
         rolled = roll(key, moments[start:stop], updates[start:stop])

@@ -11,7 +11,6 @@ from __future__ import annotations
 from math import ceil, sqrt
 from typing import Any
 
-from holdfast.windows.approximation.buckets import Bucket
 from holdfast.windows.approximation.prediction import Sample
 
 __all__ = ["Hopping"]
@@ -37,18 +36,15 @@ class Hopping:
         last = ceil((run + 1) * mean) - 1 - ceil(spread * sqrt(run + 1))
         return first < size - newest and size < last
 
-    def observe(self, count: int, before: Bucket | None, after: Bucket | None, size: int) -> None:
+    def observe(self, count: int, before: int, after: int, size: int) -> None:
         """`count` updates have left together, which leaves `size`.
 
-        `before` and `after` are the buckets on either side of the cut. If one of them has several
-        updates the cut should perhaps have been inside it: then what goes into the sample is the
-        size that differs most from what was expected, or the prediction would confirm itself.
+        `before` and `after`: how many updates the buckets on either side of the cut have, 1 each if
+        the cut is where it should be. If one of them has several the cut should perhaps have been
+        inside it: then what goes into the sample is the size that differs most from what was
+        expected, or the prediction would confirm itself.
         """
-        possible = [count]
-        if before is not None:
-            possible.append(count - before[0] + 1)
-        if after is not None:
-            possible.append(count + after[0] - 1)
+        possible = [count, count - before + 1, count + after - 1]
         expected = count if self._expected is None else self._expected[0]
         worst = max(possible, key=lambda size: abs(size - expected))
         self._sizes.observe(float(worst), (size + count) // max(count, 1))

@@ -52,12 +52,12 @@ class ShadowReport:
     bound: float | None
     """The relative error that was asked for, if it is one of the answer."""
     not_guaranteed: int | None
-    """How often `guarantee().holds` was false; None if no method bounds the error."""
+    """How often `guarantee().holds` was not true; None if no method bounds the error."""
     exceeded: int | None
-    """How often the error was larger than was asked for, guaranteed or not."""
+    """How often the error was larger than was asked for, guaranteed or not; with `block_maxima`,
+    how often the answer was not the exact one."""
     broken: int | None
-    """How often it was so although the bound was guaranteed: 0 unless the policy looks at what
-    has left before."""
+    """How often it was so although the bound was guaranteed: 0."""
     created: int
     """How many buckets were made."""
     settled_at: int | None
@@ -171,6 +171,7 @@ class Shadow:
         self._dimensions = () if bound is None else dimensions_of(bound, monoid)
         self._quotients = () if bound is None else _quotients(bound, monoid, self._dimensions)
         self._bound = _bound_of_answer(bound, monoid)
+        self._peaks = self.window.peak
         self._learning = _Learning.of(self.window.methods)
         self._errors = array("d")
         self._largest = 0.0
@@ -194,7 +195,9 @@ class Shadow:
         gone = self.exact.slide(self.policy)
         self._updates += 1
         self._compare(self._value(self.exact.result()), self._value(self.window.result()))
-        if self._dimensions:
+        if self._peaks is not None:
+            self._check_peak(self._peaks)
+        elif self._dimensions:
             self._check_bound()
         self._settle(gone)
         self._note_size(len(self.exact), self.window.buckets)
@@ -216,13 +219,23 @@ class Shadow:
     def _check_bound(self) -> None:
         exact, answer = _bucket(self.exact), _bucket(self.window)
         outside = {each.name for each in self._dimensions if _exceeds(each, exact, answer)}
-        holds = bool(self.window.guarantee().holds)
-        self._not_guaranteed += not holds
         for quotient in self._quotients:
             if outside and not quotient.exceeds(exact, answer):
                 outside -= quotient.names
-        self._exceeded += bool(outside)
-        self._broken += holds and bool(outside)
+        self._note_bound(bool(outside))
+
+    def _check_peak(self, peak: Callable[[Any], Any]) -> None:
+        exact, answer = self.exact.aggregate(), self.window.aggregate()
+        if exact is HOLE or answer is HOLE:
+            self._note_bound(exact is not answer)
+        else:
+            self._note_bound(bool(peak(exact) != peak(answer)))
+
+    def _note_bound(self, exceeded: bool) -> None:
+        holds = bool(self.window.guarantee().holds)
+        self._not_guaranteed += not holds
+        self._exceeded += exceeded
+        self._broken += holds and exceeded
 
     def _settle(self, gone: int) -> None:
         if self._settled_at is None or self._updates <= self._settled_at:
@@ -232,7 +245,7 @@ class Shadow:
 
     def report(self) -> ShadowReport:
         errors = np.sort(np.frombuffer(self._errors)) if self._errors else np.empty(0)
-        bounded = bool(self._dimensions)
+        bounded = bool(self._dimensions) or self._peaks is not None
         reached = self._settled_at is not None and self._updates >= self._settled_at
         return ShadowReport(
             monoid=self.window.monoid.signature,

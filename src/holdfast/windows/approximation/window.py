@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Any, Generic, TypeVar
 
 from holdfast.errors import InvalidArgumentError, StoreError
@@ -28,9 +29,10 @@ from holdfast.windows.approximation.methods import (
     only,
 )
 from holdfast.windows.approximation.peaks import Peaks
+from holdfast.windows.approximation.start import Start, estimated_cut, sized_cut
 from holdfast.windows.monoid import HOLE, Hole, Monoid
 from holdfast.windows.pairs import DurablePairs, Root
-from holdfast.windows.policies import Part, Policy, check_monotone, check_policy
+from holdfast.windows.policies import Part, Policy, check_monotone, check_policy, last
 from holdfast.windows.window import check_eviction, check_monoid, roll
 
 __all__ = ["ApproximateWindow", "Guarantee"]
@@ -44,14 +46,15 @@ OpenAmta = Callable[[Monoid[Any, Bucket, Any]], Amta[Any, Bucket, Any]]
 
 @dataclass(frozen=True)
 class Guarantee:
-    """What is certain about the present answer."""
+    """What is proven about the present answer."""
 
     errors: dict[str, float]
-    """For all that is bounded: how much it can be wrong, at most."""
+    """For all that is bounded: how much it can be wrong, at most; infinite if that is not known."""
     holds: bool | None
-    """Whether that is within the bound; None if no method bounds the error. Always so for an
-    absolute bound alone; a relative one can fail if answers fall faster than was predicted, or if
-    another method folded, too."""
+    """True if the answer is proven to be within the bound, with `block_maxima` to be exact. False
+    if it may be wrong by `errors`, which is more: a relative bound fails if answers fall faster
+    than was predicted, or if another method folded, too. None if nothing is known: no method bounds
+    the error, or the policy does not tell where the exact window begins."""
 
 
 class ApproximateWindow(Generic[V, S, R]):
@@ -65,9 +68,9 @@ class ApproximateWindow(Generic[V, S, R]):
     (True, 0.991...)
 
     The window begins where a bucket does. Its error is at most that of the one bucket in which the
-    exact window begins, if what has to leave is told by what is in the window: the newest n, a span
-    of time, a sum. Policies that go by what has left before, as `hopping` does, go astray once a
-    bucket does not end where they cut.
+    exact window begins. Where that is, is proven for policies that go by numbers of updates, that
+    have a window invariant only, or that are `positional`. Others are followed as near as can be,
+    and `guarantee` answers None once they cut inside a bucket.
     """
 
     def __init__(
@@ -101,8 +104,11 @@ class ApproximateWindow(Generic[V, S, R]):
         """How many updates there were before the last eviction: so many there may be again."""
         self._evicted: Bucket | None = None
         """The newest bucket that has left, if the exact window may begin inside it."""
+        self._start = Start()
+        """Where the exact window is proven to begin."""
         self._owed = 0
-        """How many updates `evict` was told to drop that are still in the oldest bucket."""
+        """How many updates of the oldest bucket have left the exact window, by an estimate: of use
+        where that is not proven."""
         self._slid: tuple[Policy, Policy] | None = None
         self.created = 0
         """How many buckets have ever been made: what a store would have been sent."""
@@ -126,6 +132,11 @@ class ApproximateWindow(Generic[V, S, R]):
         """The window of buckets; to be looked at, not changed."""
         return self._amta
 
+    @property
+    def peak(self) -> Callable[[S], Any] | None:
+        """What `block_maxima` compares, read from a state; None without it."""
+        return None if self._peaks is None else self._peaks.peak
+
     def result(self) -> R:
         return self._amta.result()
 
@@ -143,18 +154,51 @@ class ApproximateWindow(Generic[V, S, R]):
         return [bucket[0] for bucket in self._amta.leaves()]
 
     def guarantee(self) -> Guarantee:
-        """What is certain about the present answer; of use with `max_error`."""
+        """What is proven about the present answer; of use with `max_error` and `block_maxima`."""
+        edges = self._edges()
+        if self._peaks is not None:
+            return Guarantee({}, holds=self._has_peak(edges))
         if self._bound is None:
             return Guarantee({}, holds=None)
-        total = self._amta.aggregate()
-        edges = [] if self._evicted is None else [self._evicted]
-        if total is not HOLE:
-            edges.append(self._amta.leaf(self._amta.evicted))
-        errors = self._bound.errors(edges)
         names = [dimension.name for dimension in self._bound.dimensions]
+        if edges is None:
+            return Guarantee(dict.fromkeys(names, inf), holds=None)
+        total = self._amta.aggregate()
+        errors = self._bound.errors(edges)
         answer = self._amta.monoid.identity if total is HOLE else total
         holds = self._bound.holds(answer, errors)
         return Guarantee(dict(zip(names, errors, strict=True)), holds)
+
+    def _edges(self) -> list[Bucket] | None:
+        """The buckets inside which the exact window may begin; None if it may begin elsewhere."""
+        edges = []
+        if self._start.low < 0:
+            if self._evicted is None or self._start.low <= -self._evicted[0]:
+                return None
+            edges.append(self._evicted)
+        if self._start.high > 0:
+            if self._start.high >= _oldest(self._amta.root):
+                return None
+            edges.append(self._amta.leaf(self._amta.evicted))
+        return edges
+
+    def _has_peak(self, edges: list[Bucket] | None) -> bool | None:
+        """True if none of these buckets can have what the exact window answers."""
+        if not edges:
+            return None if edges is None else True
+        assert self._peaks is not None
+        amta = self._amta
+        sure = amta.suffix(amta.evicted + (self._start.high > 0)) if len(amta) else HOLE
+        if sure is HOLE:
+            return None
+        peak, answer = self._peaks.peak, self.monoid.answer(sure[1])
+        greatest = peak(sure[1])
+        # Of equal ones the oldest is answered: that may be another, unless it is the number itself.
+        same = isinstance(answer, int | float) and abs(answer) == abs(greatest)
+        for edge in edges:
+            if not (peak(edge[1]) < greatest or (same and peak(edge[1]) == greatest)):
+                return None
+        return True
 
     # Updates
 
@@ -196,10 +240,15 @@ class ApproximateWindow(Generic[V, S, R]):
         if (
             self._is_small(newest[0], answer[0])
             or (self._peaks is not None and self._peaks.folds(peak, answer, newest[0]))
-            or (self._hopping is not None and self._hopping.folds(answer[0], newest[0]))
+            or (self._hopping is not None and self._hopping.folds(self._exact(answer), newest[0]))
         ):
             return monoid.combine(newest, update) if folded is None else folded
         return None
+
+    def _exact(self, answer: Bucket) -> int:
+        """How many updates the exact window has, or else is estimated to have."""
+        known = self._start.known
+        return answer[0] - (self._owed if known is None else known)
 
     def _is_small(self, newest: int, size: int) -> bool:
         """Whether a bucket of `newest` updates must grow for the sake of the limit on leaves."""
@@ -234,14 +283,10 @@ class ApproximateWindow(Generic[V, S, R]):
         """Drop the oldest `count` updates, as far as they fill buckets; the rest goes with later
         ones."""
         size = len(self)
-        due = min(size, check_eviction(count, size) + self._owed)
-        if due == size:
-            self._amta.evict(len(self._amta))
-            self._evicted, self._owed = None, 0
-            return
-        rule = Policy(eviction_invariant=lambda candidate, _after, _before: candidate.size <= due)
-        self._cut(self._amta.after_slide(self._on_buckets(rule)))
-        self._owed = due - (size - len(self))
+        count = check_eviction(count, size)
+        known, start = self._start.known, self._start.plus(count, size)
+        due = count + (self._owed if known is None else known)
+        self._go_on(self._without(due), start, due)
 
     def restart(self) -> None:
         """Empty the window and forget all that was learned, as if it were new."""
@@ -251,38 +296,116 @@ class ApproximateWindow(Generic[V, S, R]):
         self.restore((self.created, (self._limit, *limit[1:]), *rest))
 
     def slide(self, policy: Policy, *, debug: bool = False) -> int:
-        """Evict the buckets that the policy says must go; answer how many updates that were."""
-        check_policy(policy)
-        size = len(self)
-        if policy.newest is not None and not debug:
-            if size <= policy.newest:
-                return 0
-            oldest = self._amta.leaf(self._amta.evicted)
-            if size - oldest[0] <= policy.newest and len(self._amta) > 1:
-                # As it mostly is: one bucket goes, without a search.
-                self._amta.evict()
-                self._fullest, self._evicted = size, oldest
-                return self._slid_by(oldest[0], size)
-        by_bucket = self._on_buckets(policy)
-        if debug:
-            check_monotone(by_bucket, self._amta.monoid, self._amta.leaves())
-        self._cut(self._amta.after_slide(by_bucket))
-        return self._slid_by(size - len(self), size)
+        """Evict the buckets that the policy says must go; answer how many updates that were.
 
-    def _slid_by(self, gone: int, size: int) -> int:
-        """So many of `size` updates have left in a slide."""
-        self._owed = max(0, self._owed - gone)
-        if gone and self._hopping is not None:
-            after = self._amta.leaf(self._amta.evicted) if len(self._amta) else None
-            self._hopping.observe(gone, self._evicted, after, size - gone)
+        What it lets go of a bucket that does not go altogether is carried over to the next slide.
+        """
+        check_policy(policy)
+        size, start = len(self), self._start
+        if debug:
+            check_monotone(self._on_buckets(policy), self._amta.monoid, self._amta.leaves())
+        if policy.newest is not None:
+            start = start.at_least(size - policy.newest, size - policy.newest)
+            return self._go_on(self._without_all_but(policy.newest, size), start)
+        cut = None if start.known is None else sized_cut(policy, start.known, size)
+        if cut is not None:
+            if policy.eviction_invariant is not None:
+                return self._go_on(self._without(cut), Start(cut, cut))
+            return self._go_on(self._amta.after_slide(self._on_buckets(policy)), Start(cut, cut))
+        root = self._amta.after_slide(self._on_buckets(policy))
+        start = self._proven(policy, root)
+        if policy.eviction_invariant is None or policy.positional:
+            return self._go_on(root, start)
+        due = self._estimated(policy, root)
+        return self._go_on(self._without(due), start, due)
+
+    def _without(self, due: int) -> Root[Bucket]:
+        """The root without the buckets that end within the oldest `due` updates."""
+        amta, root = self._amta, self._amta.root
+        if due >= len(self):
+            return Root(root.next, root.next, end=root.next)
+        if due < _oldest(root):
+            return root
+        rule = Policy(eviction_invariant=lambda candidate, _after, _before: candidate.size <= due)
+        return amta.after_slide(_by_bucket(rule, self.monoid))
+
+    def _without_all_but(self, newest: int, size: int) -> Root[Bucket]:
+        """The root without the buckets that hold none of the `newest` updates alone."""
+        amta, root = self._amta, self._amta.root
+        if size <= newest:
+            return root
+        if size - _oldest(root) <= newest and len(amta) > 1:
+            return amta.without(root.oldest + 1)
+        return amta.after_slide(self._on_buckets(last(newest)))
+
+    def _proven(self, policy: Policy, root: Root[Bucket]) -> Start:
+        """The start of the exact window once this one, of which the policy was asked about whole
+        buckets, goes on from `root`."""
+        start, left = self._start, _updates(root)
+        gone = len(self) - left
+        inside = gone + max(_oldest(root) - 1, 0)
+        if policy.eviction_invariant is None:
+            # What is left is acceptable, or only because its newest bucket must stay.
+            saved = policy.keep_newest and root.next - root.oldest == 1
+            high = inside if saved else gone
+        elif policy.positional or start.known == 0:
+            high = inside
+        else:
+            # Asked from elsewhere it might have let go of anything.
+            return Start(start.low, max(start.high, gone + left - policy.keep_newest))
+        if not gone:
+            return start.at_least(start.low, high)
+        if policy.window_invariant is None:
+            return start.at_least(gone, high)
+        # The cut may be inside the bucket that leaves last.
+        return start.at_least(gone - self._amta.leaf(root.oldest - 1)[0] + 1, high)
+
+    def _estimated(self, policy: Policy, root: Root[Bucket]) -> int:
+        """How many updates a slide would let go if the policy let go of the buckets before `root`,
+        those included that it has let go of before."""
+        amta, monoid = self._amta, self.monoid
+        if root.next == root.oldest:
+            return len(self)
+        state: Bucket | Hole = HOLE
+        for number in range(amta.evicted, root.oldest):
+            state = amta.monoid.join(state, amta.leaf(number))
+        gone, bucket = _plain(monoid, state), _plain(monoid, amta.leaf(root.oldest))
+        rest = _plain(monoid, amta.suffix(root.oldest + 1))
+        due = self._owed + gone.size
+        if bucket.size > 1 and rest.size:
+            before = _plain(monoid, amta.aggregate())
+            due += estimated_cut(policy, monoid, gone, bucket, rest, before)
+        return min(due, len(self) - policy.keep_newest)
+
+    def _go_on(self, root: Root[Bucket], start: Start, due: int | None = None) -> int:
+        """Go on from `root`; answer how many updates that lets go.
+
+        `start`: where the exact window then begins, seen from where this one began; `due`: an
+        estimate of that.
+        """
+        size = len(self)
+        gone = size - _updates(root)
+        evicted = self._amta.leaf(root.oldest - 1) if gone else self._evicted
+        if self._hopping is not None:
+            self._note_hop(self._hopping, start, root, size)
+        # From here on nothing fails: the window and what is proven of it change together.
+        self._start = start.seen_after(gone)
+        self._owed = max(0, self._owed - gone if due is None else min(due, size) - gone)
+        if gone:
+            self._fullest, self._evicted = size, evicted
+            self._amta.commit(root)
         return gone
 
-    def _cut(self, root: Root[Bucket]) -> None:
-        if root is self._amta.root:
-            return
-        size, evicted = len(self), self._amta.leaf(root.oldest - 1)
-        self._amta.commit(root)
-        self._fullest, self._evicted = size, evicted
+    def _note_hop(self, hopping: Hopping, start: Start, root: Root[Bucket], size: int) -> None:
+        """Learn from how many updates leave the exact window, or else this one."""
+        gone = size - _updates(root)
+        before, now = self._start.known, start.known
+        if before is not None and now is not None:
+            if now > before:
+                hopping.observe(now - before, 1, 1, size - now)
+        elif gone:
+            last_out = self._amta.leaf(root.oldest - 1)[0]
+            hopping.observe(gone, last_out, max(_oldest(root), 1), size - gone)
 
     def _on_buckets(self, policy: Policy) -> Policy:
         """The same policy for a window in which a part has as many updates as its buckets."""
@@ -345,11 +468,17 @@ class ApproximateWindow(Generic[V, S, R]):
         """All that is not in `amta`, as plain values."""
         rules = [rule.saved() for rule in (self._bound, self._peaks, self._hopping) if rule]
         limit = self._limit, self._coarse, self._fullest
-        return self.created, limit, self._evicted, self._owed, tuple(rules)
+        start = self._owed, self._start.low, self._start.high
+        return self.created, limit, self._evicted, start, tuple(rules)
 
     def restore(self, saved: tuple[Any, ...]) -> None:
         """Go on from what `saved` has answered."""
-        self.created, limit, self._evicted, self._owed, records = saved
+        self.created, limit, self._evicted, start, records = saved
+        if isinstance(start, int):
+            # Saved by a version that did not know: nothing is proven until all of it has left.
+            start = start, -(2**62), len(self)
+        self._owed, low, high = start
+        self._start = Start(low, high)
         self._limit, self._coarse, self._fullest = limit
         rules = [rule for rule in (self._bound, self._peaks, self._hopping) if rule]
         for rule, record in zip(rules, records, strict=True):
@@ -371,8 +500,7 @@ def _by_bucket(policy: Policy, monoid: Monoid[Any, Any, Any]) -> Policy:
     keeps, names = policy.window_invariant, policy.eviction_invariant
 
     def part(buckets: Part) -> Part:
-        state = buckets.state()
-        return Part(monoid, 0) if state is HOLE else Part(monoid, state[0], state[1])
+        return _plain(monoid, buckets.state())
 
     return Policy(
         window_invariant=None if keeps is None else lambda window: keeps(part(window)),
@@ -383,3 +511,22 @@ def _by_bucket(policy: Policy, monoid: Monoid[Any, Any, Any]) -> Policy:
         ),
         keep_newest=policy.keep_newest,
     )
+
+
+def _oldest(root: Root[Bucket]) -> int:
+    """How many updates the oldest bucket has, told without reading it."""
+    after = root.stack[-1] if root.stack else HOLE
+    return _size(root.front) - _size(after)
+
+
+def _updates(root: Root[Bucket]) -> int:
+    return _size(root.front) + _size(root.back)
+
+
+def _size(bucket: Bucket | Hole) -> int:
+    return 0 if bucket is HOLE else bucket[0]
+
+
+def _plain(monoid: Monoid[Any, Any, Any], bucket: Bucket | Hole) -> Part:
+    """What is in a bucket as a part of a window of updates."""
+    return Part(monoid, 0) if bucket is HOLE else Part(monoid, bucket[0], bucket[1])
