@@ -11,6 +11,7 @@ from holdfast.protocol.commands import (
     Work,
 )
 from holdfast.protocol.gates.order import Delays
+from holdfast.protocol.gates.waiting import Shelf
 from holdfast.protocol.line import Line, Retention
 from holdfast.protocol.messages import (
     Feed,
@@ -104,6 +105,7 @@ class Rig:
         retention: Retention | None = None,
         inputs: Mapping[str, Sequence[str]] | None = None,
         delays: Delays | None = None,
+        shelf: Shelf | None = None,
         **settings: Any,
     ) -> None:
         inputs = inputs or {"a": ("x", "y"), "b": ("z",)}
@@ -120,7 +122,7 @@ class Rig:
         self.settings = Settings(SIZE, delays, **{"heartbeat": BEAT, "missed": 2, **settings})
         self.upstream = Upstream(inputs)
         self.now = 0
-        self.node = Node(self.place, self.settings, 0, lost=lost)
+        self.node = Node(self.place, self.settings, 0, lost=lost, shelf=shelf)
         self.commands: list[tuple[int, Command]] = []
         self.items: list[tuple[int, str]] = []
         self.rows: list[Row] = []

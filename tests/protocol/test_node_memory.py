@@ -12,19 +12,20 @@ from holdfast.protocol.gates.order import Delays
 from holdfast.protocol.line import AT_ONCE
 from holdfast.protocol.messages import Heartbeat, Subscribe
 from holdfast.protocol.node import Node
+from holdfast.sim.parties.shelf import MemoryShelf
 from holdfast.tuples import ROW
 from tests.protocol.node_rig import SIZE, Rig, S
 
 ROOM = 200 * ROW
-DAY = 43_200 * SIZE
-"""A bucket stands for two seconds."""
-PER_LOOK = 300 * SIZE
+DAY = 8_640 * SIZE
+"""A bucket stands for ten seconds."""
+PER_LOOK = 60 * SIZE
 
 
-def size_of(*roots: Any) -> int:
-    """Bytes of all that can be reached from there."""
-    seen: set[int] = set()
-    found: list[Any] = list(roots)
+def size_of(root: Any, without: Any) -> int:
+    """Bytes of all that can be reached from there, but not through another."""
+    seen = {id(without)}
+    found: list[Any] = [root]
     total = 0
     while found:
         each = found.pop()
@@ -42,15 +43,15 @@ def rig_of(**settings: Any) -> Rig:
     return Rig(heartbeat=50 * SIZE, most=64, **settings)
 
 
-def stay_away(rig: Rig, streams: Iterable[str], until: int) -> list[int]:
-    """Publish these streams only; the size of the node every few hours."""
+def stay_away(rig: Rig, streams: Iterable[str], until: int, shelf: Any = None) -> list[int]:
+    """Publish these streams only; the size of the node every few hours, without its shelf."""
     sizes = []
     for end in range(rig.now // SIZE * SIZE + PER_LOOK, until + 1, PER_LOOK):
         rig.advance(end)
         for stream in streams:
             rig.publish(stream, end)
         if end % (24 * PER_LOOK) < PER_LOOK:
-            sizes.append(size_of(rig.node))
+            sizes.append(size_of(rig.node, shelf))
     return sizes
 
 
@@ -107,3 +108,34 @@ def test_an_input_that_is_paused_does_not_ask_for_anything() -> None:
     asked = len(rig.sent(Subscribe))
     stay_away(rig, ["a"], DAY // 6)
     assert len(rig.sent(Subscribe)) == asked
+
+
+def test_with_previews_a_replica_stays_as_large_and_goes_on_answering() -> None:
+    shelf = MemoryShelf()
+    rig = rig_of(delays=Delays(100 * SIZE), room=ROOM, shelf=shelf)
+    rig.run(20 * SIZE)
+    sizes = stay_away(rig, ["a"], 2 * DAY, shelf)
+    assert held(rig.node) <= 9 / 8 * ROOM + 4 * ROW
+    # What says which buckets are on a page; here it has 26 of them, in the shell a thousand.
+    assert len(shelf.pages) > 600
+    assert max(sizes[1:]) <= 1.05 * min(sizes[1:]) + 300 * len(shelf.pages)
+    until = rig.now // SIZE * SIZE
+    assert rig.node.lines["o"].previewed > until - 2 * PER_LOOK
+    rig.publish("b", until)
+    rig.advance(rig.now + 20 * 50 * SIZE)
+    assert rig.node.state is S
+    rig.check(until)
+    assert not shelf.pages
+
+
+def test_a_stage_that_is_started_again_shows_previews_of_what_lies_on_the_shelf() -> None:
+    rig = rig_of(delays=Delays(100 * SIZE), room=ROOM, shelf=MemoryShelf())
+    rig.run(20 * SIZE)
+    stay_away(rig, ["a"], DAY // 8)
+    before = rig.node.gate.fork
+    rig.do(rig.node.restarted(rig.node.gate.base, rig.now))
+    assert rig.node.gate.fork == before
+    until = rig.now // SIZE * SIZE
+    rig.publish("b", until)
+    rig.advance(rig.now + 20 * 50 * SIZE)
+    rig.check(until)

@@ -29,6 +29,12 @@ class ReplicaCounts:
     """Up to where anything was shown."""
     buffered: int = 0
     """Buckets that wait at the gate."""
+    waiting: int = 0
+    """Bytes of rows that wait there in memory."""
+    shelved: int = 0
+    """Bytes of rows that wait there on disk."""
+    previews_dropped: int = 0
+    """Buckets of tentative input that the gate dropped, for the stage does not keep up."""
     is_stranded: bool = False
     """Whether it has lost its state, nobody has it, and its inputs are not kept from the start."""
 
@@ -48,6 +54,9 @@ class ReplicaCounts:
         self.boundary = min(line.end for line in lines)
         self.newest = min(line.previewed for line in lines)
         self.buffered = sum(node.gate.buffered for node in nodes)
+        self.waiting = sum(node.gate.held_in_memory for node in nodes)
+        self.shelved = sum(node.gate.held_on_shelf for node in nodes)
+        self.previews_dropped = sum(node.gate.previews_dropped for node in nodes)
         self.is_stranded = any(node.is_stranded for node in nodes)
         self.seats = {
             line.stream: {"start": line.dropped_before, "boundary": line.end} for line in lines
@@ -64,6 +73,9 @@ class ReplicaCounts:
             "boundary": self.boundary,
             "newest": self.newest,
             "buckets_buffered": self.buffered,
+            "waiting_bytes": self.waiting,
+            "waiting_disk_bytes": self.shelved,
+            "previews_dropped": self.previews_dropped,
             "lag_seconds": (now - self.boundary) / 1e6,
             "delay_new_seconds": (now - self.newest) / 1e6,
             "stranded": self.is_stranded,

@@ -145,8 +145,6 @@ def settings_of(topology: Topology, name: str) -> Settings:
     may_skip = retain < math.inf
     if stage.policy in COMPARING:
         retain = WAITING * size
-    # Without previews nothing is lost by leaving rows where they are kept.
-    room = MEMORY // len(inputs_of(topology, name)) if max_delay == math.inf else math.inf
     headroom = 0 if max_delay == math.inf else int(max_delay) // 10
     return Settings(
         size=size,
@@ -161,7 +159,7 @@ def settings_of(topology: Topology, name: str) -> Settings:
         most=AT_ONCE,
         retain=retain,
         may_skip=may_skip,
-        room=room,
+        room=MEMORY // len(inputs_of(topology, name)),
     )
 
 

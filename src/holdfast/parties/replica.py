@@ -16,6 +16,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from holdfast.errors import StoreCorruptError
+from holdfast.parties.disk_shelf import DiskShelf
 from holdfast.parties.fitting import Fitting
 from holdfast.parties.history import History
 from holdfast.parties.places import (
@@ -73,6 +74,7 @@ class Replica:
         self.settings = workplace.settings
         self.counts = workplace.counts
         self._history = self._open_history()
+        self._shelf = DiskShelf(workplace.folder / "waiting")
         self._applied: int | None = None
         """The last entry in the base of the query when it was at the end of its journal."""
         self._node: Node | None = None
@@ -300,7 +302,8 @@ class Replica:
             settings = self.settings
             grace = settings.heartbeat * (settings.missed + 2)
             intakes = self._verdicts.intakes(size=settings.size, grace=grace)
-        return Node(self.place, self.settings, now, lost=lost, intakes=intakes)
+        self._shelf.clear()
+        return Node(self.place, self.settings, now, lost=lost, intakes=intakes, shelf=self._shelf)
 
     def _start_over(self, now: int) -> None:
         """What comes next is kept nowhere any more: begin as one that has lost its state."""

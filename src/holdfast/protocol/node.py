@@ -26,6 +26,7 @@ from holdfast.protocol.commands import (
     Work,
 )
 from holdfast.protocol.gates.order import Order
+from holdfast.protocol.gates.waiting import Shelf
 from holdfast.protocol.inputs import Inputs
 from holdfast.protocol.intake import Intake, SwitchIntake
 from holdfast.protocol.line import Line
@@ -73,9 +74,12 @@ class Node:
         *,
         lost: bool = False,
         intakes: Mapping[str, Intake] | None = None,
+        shelf: Shelf | None = None,
     ) -> None:
         """`lost`: it was here before and has lost its state: it is silent until it has one again.
-        `intakes`: how to read input streams that are not to be switched between replicas."""
+        `intakes`: how to read input streams that are not to be switched between replicas.
+        `shelf`: for what waits at the gate of a stage that makes previews: those need the newest
+        rows, so reading does not wait."""
         if settings.may_skip and place.span == math.inf:
             raise InvalidArgumentError(
                 f"{place.name}: may_skip for a stage that does not converge; it could never find "
@@ -90,7 +94,16 @@ class Node:
         self.place = place
         self.settings = settings
         first = place.start // settings.size
-        self.gate = Order(tuple(place.inputs), settings.size, settings.delays, now, first=first)
+        self._has_shelf = shelf is not None and not settings.delays.are_infinite
+        self.gate = Order(
+            tuple(place.inputs),
+            settings.size,
+            settings.delays,
+            now,
+            first=first,
+            room=settings.room,
+            shelf=shelf if self._has_shelf else None,
+        )
         grace = settings.heartbeat * (settings.missed + 2)
         switched: dict[str, Intake] = {
             stream: SwitchIntake(stream, replicas, grace=grace, position=place.start)
@@ -486,7 +499,8 @@ class Node:
             return True
         ahead = self.inputs.intakes[stream].position - gate.base * gate.size
         most = math.inf if settings.may_skip else settings.retain
-        return ahead < max(most / part, gate.size) and gate.held(stream) < settings.room / part
+        fits = self._has_shelf or gate.held(stream) < settings.room / part
+        return fits and ahead < max(most / part, gate.size)
 
     def _jump(self, bucket: int, now: int) -> list[Command]:
         """Give up all before this bucket: the base begins anew and is silent until it is right."""

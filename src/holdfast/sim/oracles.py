@@ -252,14 +252,15 @@ def _check_memory(run: Simulation) -> Iterator[str]:
 
 
 def _check_room(run: Simulation, right: Mapping[str, Sequence[Row]]) -> Iterator[str]:
-    """Oracle 6: a gate holds at any time no more bytes than it has room for, and of each input what
-    is sent at once and what the base has processed since it was saved."""
+    """Oracle 6: a gate holds at any time no more bytes than it has room for: of stable rows and of
+    previews, a page of its shelf, and of each input what is sent at once and what the base has
+    processed since it was saved."""
     scenario = run.scenario
     for plan in scenario.plans:
         settings = scenario.settings[plan.name]
         buckets = AT_ONCE + scenario.save_every + settings.most + SOME_BUCKETS
         most = sum(
-            settings.room + buckets * _largest(right[stream], settings.size)
+            2 * settings.room + settings.room / 8 + buckets * _largest(right[stream], settings.size)
             for stream in plan.inputs
         )
         for name in scenario.replicas[plan.name]:

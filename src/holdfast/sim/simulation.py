@@ -22,6 +22,7 @@ from holdfast.sim.liars import miscalculating, tampering
 from holdfast.sim.network import Carried, Network
 from holdfast.sim.notes import Note, Notes
 from holdfast.sim.parties import ClientParty, NodeParty, Process, SourceParty, Tap, TwinParty
+from holdfast.sim.parties.shelf import MemoryShelf
 from holdfast.sim.scenario import COMPARING, HEARTBEAT, MISSED, Reading, Scenario
 from holdfast.sim.sources import Sources
 from holdfast.sim.voting import vote_intake
@@ -148,7 +149,8 @@ class Simulation:
         )
 
         def make(now: int, lost: bool) -> Node:
-            return Node(place, settings, now, lost=lost, intakes=self._intakes(plan, name))
+            intakes = self._intakes(plan, name)
+            return Node(place, settings, now, lost=lost, intakes=intakes, shelf=MemoryShelf())
 
         party = NodeParty(
             name,

@@ -40,7 +40,7 @@ class Chunk:
     __slots__ = ("_place", "digest", "rows", "size")
 
     def __init__(self, place: bytes | _Piece, rows: int, size: int, digest: bytes) -> None:
-        """Not to be called: see `of`, `received` and `stored`."""
+        """Not to be called: see `of`, `received`, `kept` and `stored`."""
         self._place = place
         self.rows = rows
         self.size = size
@@ -73,6 +73,11 @@ class Chunk:
             raise WireError("a chunk's rows do not have its digest")
         if not _bare(table.schema).equals(table.schema, check_metadata=True):
             return cls._written(table, digest)
+        return cls(data, rows, len(data), digest)
+
+    @classmethod
+    def kept(cls, data: bytes, rows: int, digest: bytes) -> Chunk:
+        """A chunk that we have had before, of which nothing has changed."""
         return cls(data, rows, len(data), digest)
 
     @classmethod

@@ -7,6 +7,7 @@ missing.
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator
 from typing import Generic, TypeVar
@@ -47,7 +48,7 @@ class ByBucket(Generic[T]):
         """The newest number; None without any."""
         return self._numbers[-1] if self._held else None
 
-    def numbers(self, first: int, stop: int) -> Iterator[int]:
+    def numbers(self, first: float = -math.inf, stop: float = math.inf) -> Iterator[int]:
         """The numbers from `first` to `stop`, one by one. Nothing may be changed meanwhile."""
         for index in range(self._index(first), len(self._numbers)):
             number = self._numbers[index]
@@ -60,7 +61,7 @@ class ByBucket(Generic[T]):
         index = bisect_right(self._numbers, number, lo=self._first)
         return self._held[self._numbers[index]] if index < len(self._numbers) else None
 
-    def pop(self, first: int, stop: int) -> list[tuple[int, T]]:
+    def pop(self, first: float = -math.inf, stop: float = math.inf) -> list[tuple[int, T]]:
         """Take out what is held from `first` to `stop`."""
         start, end = self._index(first), self._index(stop)
         taken = [(number, self._held.pop(number)) for number in self._numbers[start:end]]
@@ -79,5 +80,5 @@ class ByBucket(Generic[T]):
             return []
         return [value for _, value in self.pop(self._numbers[self._first], number)]
 
-    def _index(self, number: int) -> int:
+    def _index(self, number: float) -> int:
         return bisect_left(self._numbers, number, lo=self._first)

@@ -24,6 +24,7 @@ from typing import Any, Final
 
 from holdfast.errors import InvalidArgumentError
 from holdfast.protocol.gates.by_bucket import ByBucket
+from holdfast.protocol.gates.waiting import Shelf, Waiting
 from holdfast.tuples import Row, Segment, bucket_of, weight_of
 
 __all__ = ["Delays", "Order", "Stretch", "Variant"]
@@ -72,6 +73,11 @@ class Delays:
                     f"max_delay of {stream}: is {delay} with headroom {self.headroom}; give more"
                 )
 
+    @property
+    def are_infinite(self) -> bool:
+        """Whether nothing is ever shown before all of it is there."""
+        return self.max_delay == math.inf == min(self.inputs.values(), default=math.inf)
+
     def of(self, stream: str) -> float:
         """How long rows of this stream may wait here."""
         return min(self.max_delay, self.inputs.get(stream, math.inf)) - self.headroom
@@ -102,8 +108,12 @@ class Order:
         *,
         sort: Callable[[Row], Any] = attrgetter("stime"),
         first: int = 0,
+        room: float = math.inf,
+        shelf: Shelf | None = None,
     ) -> None:
-        """`sort`: the order within a bucket; rows that it holds for equal keep their stream's."""
+        """`sort`: the order within a bucket; rows that it holds for equal keep their stream's.
+        `room`: bytes of each stream that are kept in memory: of stable rows, where there is a shelf
+        for others, for without one whoever reads the streams has to stop; and of previews."""
         if size < 1:
             raise InvalidArgumentError(f"gate: bucket size is {size}; give at least 1 microsecond")
         if not streams:
@@ -125,12 +135,14 @@ class Order:
         self._sort = sort
         self._stable = dict.fromkeys(self.streams, first * size)
         self._previewed = dict.fromkeys(self.streams, first * size)
-        self._rows: dict[str, ByBucket[list[Row]]] = {s: ByBucket() for s in self.streams}
+        self._rows = {stream: Waiting(size, room, shelf) for stream in self.streams}
         self._previews: dict[str, ByBucket[tuple[Row, ...]]] = {s: ByBucket() for s in self.streams}
+        self._preview_bytes = dict.fromkeys(self.streams, 0)
+        self._room = room
+        self.previews_dropped = 0
+        """Buckets of previews that were dropped before the fork came to them, for want of room."""
         self._marks: dict[str, ByBucket[int]] = {s: ByBucket() for s in self.streams}
         """Up to which bucket each stream has come, be it in previews, and when."""
-        self._waits_for_ever = all(delays.of(stream) == math.inf for stream in self.streams)
-        self._held = dict.fromkeys(self.streams, 0)
         self._complete = first
         self._advanced = now
         self._not_before = now
@@ -153,13 +165,19 @@ class Order:
         return sum(map(len, self._rows.values())) + sum(map(len, self._previews.values()))
 
     def held(self, stream: str) -> int:
-        """Bytes of the stable rows of a stream that are held."""
-        return self._held[stream]
+        """Bytes of the stable rows of a stream that are held in memory."""
+        return self._rows[stream].in_memory
 
     @property
     def held_in_memory(self) -> int:
-        """Bytes of all stable rows that are held."""
-        return sum(self._held.values())
+        """Bytes of all rows that are held in memory."""
+        stable = sum(rows.in_memory for rows in self._rows.values())
+        return stable + sum(self._preview_bytes.values())
+
+    @property
+    def held_on_shelf(self) -> int:
+        """Bytes of all rows that are not."""
+        return sum(rows.on_shelf for rows in self._rows.values())
 
     @property
     def newest(self) -> int:
@@ -171,17 +189,11 @@ class Order:
 
     def take(self, stream: str, segment: Segment, now: int) -> None:
         """The next stable segment of a stream; it begins where the last one ended."""
-        held = self._rows[stream]
         for number, rows in self._by_bucket(segment.rows):
-            known = held.get(number)
-            if known is None:
-                held[number] = list(rows)
-            else:
-                known += rows
-        self._held[stream] += segment.weight
+            self._rows[stream].add(number, list(rows))
         self._stable[stream] = segment.end
         self._mark(stream, segment.end, now)
-        self._previews[stream].drop_before(segment.end // self.size)
+        self._drop_previews(stream, segment.end // self.size)
         complete = self._frontier()
         if complete > self._complete:
             self._complete = complete
@@ -196,20 +208,29 @@ class Order:
 
     def preview(self, stream: str, segment: Segment, now: int) -> None:
         """Tentative rows of a stream, in place of earlier ones for the same buckets."""
-        if segment.end <= self._stable[stream]:
+        if segment.end <= self._stable[stream] or self.delays.are_infinite:
             return
         segment = segment.after(self._stable[stream])
         previews = self._previews[stream]
         first, last = segment.start // self.size, (segment.end - 1) // self.size
         earlier = [row for _, rows in previews.pop(first, last + 1) for row in rows]
-        kept = (row for row in earlier if row.stime < segment.start)
-        for number, rows in self._by_bucket([*kept, *segment.rows]):
+        new = [row for row in earlier if row.stime < segment.start] + [*segment.rows]
+        for number, rows in self._by_bucket(new):
             previews[number] = (*(previews.get(number) or ()), *rows)
+        self._preview_bytes[stream] += weight_of(new) - weight_of(earlier)
+        while self._preview_bytes[stream] > self._room and len(previews) > 1:
+            # The fork does not keep up; what is newest is worth most.
+            self._drop_previews(stream, next(previews.numbers()) + 1)
+            self.previews_dropped += 1
         self._previewed[stream] = max(self._previewed[stream], segment.end)
         self._mark(stream, segment.end, now)
 
+    def _drop_previews(self, stream: str, number: int) -> None:
+        for rows in self._previews[stream].drop_before(number):
+            self._preview_bytes[stream] -= weight_of(rows)
+
     def _mark(self, stream: str, end: int, now: int) -> None:
-        if self._waits_for_ever:
+        if self.delays.are_infinite:
             return
         marks, bucket = self._marks[stream], end // self.size
         if bucket > (self._next if marks.last is None else marks.last):
@@ -340,8 +361,8 @@ class Order:
 
     def fork_done(self, stretch: Stretch) -> None:
         """The fork has processed this, and nobody else needs what was previewed of it."""
-        for previews in self._previews.values():
-            previews.drop_before(stretch.stop)
+        for stream in self.streams:
+            self._drop_previews(stream, stretch.stop)
         self.fork = stretch.stop
         self._drop_marks()
 
@@ -352,9 +373,8 @@ class Order:
     def forget(self, number: int) -> None:
         """Buckets before this one are safe in the state of the stage."""
         for stream in self.streams:
-            for rows in self._rows[stream].drop_before(number):
-                self._held[stream] -= weight_of(rows)
-            self._previews[stream].drop_before(number)
+            self._rows[stream].drop_before(number)
+            self._drop_previews(stream, number)
         self.kept = max(self.kept, number)
 
     def rewind(self, number: int) -> None:
@@ -374,6 +394,6 @@ class Order:
         self._advanced = now
 
 
-def _with_rows(first: int, stop: int, *held: ByBucket[Any]) -> Iterator[int]:
+def _with_rows(first: int, stop: int, *held: ByBucket[Any] | Waiting) -> Iterator[int]:
     """The buckets from `first` to `stop` for which any of these holds rows, each once."""
     return (number for number, _ in groupby(merge(*(each.numbers(first, stop) for each in held))))

@@ -224,11 +224,8 @@ def _draw_most(random: Random, settings: Mapping[str, Settings]) -> dict[str, Se
 
 def _draw_rooms(random: Random, settings: Mapping[str, Settings]) -> dict[str, Settings]:
     """How many bytes may wait at each gate."""
-    rooms = {stage: random.choice([math.inf, 1, 20 * ROW]) for stage in settings}
-    return {
-        stage: replace(each, room=rooms[stage]) if each.delays.max_delay == math.inf else each
-        for stage, each in settings.items()
-    }
+    rooms = [math.inf, 1, 20 * ROW]
+    return {stage: replace(each, room=random.choice(rooms)) for stage, each in settings.items()}
 
 
 def _streams(plans: tuple[StagePlan, ...]) -> set[str]:
