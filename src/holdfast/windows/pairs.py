@@ -73,13 +73,23 @@ class Pairs(Protocol[S]):
 
 @runtime_checkable
 class DurablePairs(Pairs[S], Protocol[S]):
-    """Pairs that outlive the process together with the root of their window."""
+    """Pairs in a store, which outlive the process together with the root of their window."""
 
-    def accompany(self, companion: Callable[[], Any]) -> Any:
-        """Save what this answers with every root from now on, in the same write.
+    capacity: int
+    """How many pairs are held here at most so that a coarse window can go on without the store."""
+
+    def accompany(self, companion: Callable[[], Any], root: Root[S]) -> Any:
+        """Save what this answers with every root from now on, in the same write, and hold so many
+        pairs here. `root` is the window as it is.
 
         Answers what came with the root that the window was resumed from; None if there is none.
         """
+
+    def local(self, level: int, position: int) -> Pair[S] | None:
+        """A pair that is held here; None if only the store has it."""
+
+    def reach(self) -> None:
+        """Raise StoreUnavailableError unless the store can be reached."""
 
 
 class BorrowedPairs(Generic[S]):

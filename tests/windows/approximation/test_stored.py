@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from random import Random
 from typing import Any
@@ -11,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.errors import InvalidArgumentError, StoreError
-from holdfast.windows import MemoryStore, Monoid, Policy, open_window
+from holdfast.errors import InvalidArgumentError, StoreError, StoreUnavailableError
+from holdfast.windows import Amta, MemoryStore, Monoid, Policy, open_window
 from holdfast.windows import monoids as m
 from holdfast.windows.approximation import (
     ApproximateWindow,
@@ -21,9 +22,12 @@ from holdfast.windows.approximation import (
     max_error,
     max_leaves,
 )
+from holdfast.windows.monoid import HOLE
+from holdfast.windows.pairs import DurablePairs
 from holdfast.windows.policies import last
 from holdfast.windows.stores.store import Key, KeyRange, Store
 from tests.windows.counting import CONCATENATION
+from tests.windows.stores.faulty import FlakyStore
 
 AnyWindow = ApproximateWindow[Any, Any, Any]
 
@@ -192,3 +196,194 @@ def test_buckets_that_nothing_accompanies_are_refused() -> None:
 
     with pytest.raises(InvalidArgumentError, match="holds 1 buckets that this one knows nothing"):
         ApproximateWindow(m.sum, max_leaves(9), open_amta=filled)
+
+
+# Outages
+
+
+class Shaky:
+    """A store that is away, or whose writes are done and reported as failed, now and then."""
+
+    def __init__(self) -> None:
+        self.flaky = FlakyStore(MemoryStore())
+        self.random = Random(0)
+        self.share = 0.0
+        """Of calls that fail before their effect, and of writes that fail after it."""
+
+    def read(self, keys: Sequence[Key]) -> list[bytes | None]:
+        self._roll()
+        return self.flaky.read(keys)
+
+    def write(self, puts: Mapping[Key, bytes], deletes: Sequence[KeyRange]) -> int:
+        self._roll()
+        return self.flaky.write(puts, deletes)
+
+    def epochs(self, window: str) -> list[int]:
+        self._roll()
+        return self.flaky.epochs(window)
+
+    def _roll(self) -> None:
+        self.flaky.away = self.random.random() < self.share
+        self.flaky.loses_replies = self.random.random() < self.share
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["feed", "feed", "share", "constrain", "kill", "fork", "save"]),
+        st.integers(0, 2**16),
+    ),
+    max_size=30,
+)
+NUMBERS = [20 + 3 * Random(i).gauss(0, 1) for i in range(15_000)]
+TEXT = "".join(chr(0x4E00 + i) for i in range(15_000))
+OUTAGES: list[tuple[Monoid[Any, Any, Any], Any]] = [
+    (m.sum, max_error(absolute=60)),
+    (m.sum, [max_error("2%"), max_leaves(80)]),
+    (m.mean, [max_error("2%"), hops()]),
+    (CONCATENATION, max_leaves(70)),
+    (CONCATENATION, [max_error("5%"), hops(), max_leaves(30)]),
+]
+
+
+@pytest.mark.parametrize(("monoid", "methods"), OUTAGES, ids=range(len(OUTAGES)))
+@settings(max_examples=15, deadline=None)
+@given(steps=STEPS, seed=st.integers(0, 2**16))
+def test_whatever_the_store_does_updates_go_on_and_the_bound_is_honest(
+    monoid: Any, methods: Any, steps: list[tuple[str, int]], seed: int
+) -> None:
+    store = Shaky()
+    store.random.seed(seed)
+    text = monoid is CONCATENATION
+    updates: Any = TEXT if text else NUMBERS
+    window, size = stored(monoid, methods, store), 10 + seed % 300
+
+    def check() -> None:
+        fed = updates[: window.position]
+        held, exact = fed[len(fed) - len(window) :], Amta(monoid)
+        for update in held:
+            exact.insert(update)
+        assert window.result() == (exact.result() if text else pytest.approx(exact.result()))
+        if is_away():
+            assert window.buckets <= 16 + 8
+        exact = Amta(monoid)
+        for update in fed[-size:]:
+            exact.insert(update)
+        guarantee = window.guarantee()
+        for name, error in guarantee.errors.items():
+            wrong = abs(_amount(name, window.aggregate()) - _amount(name, exact.aggregate()))
+            assert wrong <= error + 1e-6
+
+    def _amount(name: str, state: Any) -> float:
+        if state is HOLE:
+            return 0
+        if text or name == "count":
+            return len(state) if text else state[2]
+        return float(state[0] + state[1])
+
+    def is_away() -> bool:
+        return not isinstance(window.amta.pairs, DurablePairs)
+
+    for verb, number in steps:
+        match verb:
+            case "feed":
+                for update in updates[window.position :][: number % 400]:
+                    window.insert(update)
+                    window.slide(last(size))
+            case "share":
+                store.share = (0.0, 0.02, 0.3, 1.0)[number % 4]
+            case "constrain":
+                window.constrain(3 + number % 60 if number % 3 else None)
+            case "fork":
+                other = window.fork()
+                other.insert(updates[0])
+                other.slide(last(5))
+            case "save":
+                with suppress(StoreUnavailableError):
+                    window.checkpoint()
+            case "kill":
+                share, store.share = store.share, 0.0
+                before = window.position
+                window = stored(monoid, methods, store)
+                assert window.position <= before
+                store.share = share
+        check()
+    store.share = 0.0
+    for update in updates[window.position :][:1_100]:
+        window.insert(update)
+        window.slide(last(size))
+    check()
+    assert not is_away(), "the store is back"
+    window.checkpoint()
+    assert inside(stored(monoid, methods, store)) == inside(window)
+
+
+@pytest.mark.parametrize("methods", [max_leaves(2_000), max_error(absolute=2, of="count")])
+@pytest.mark.parametrize("cached", [(8, 0), (16, 8), (256, 256)])
+def test_an_outage_of_any_length_stops_nothing(methods: Any, cached: tuple[int, int]) -> None:
+    buffer, cache = cached
+    store = FlakyStore(MemoryStore())
+    window = stored(m.sum, methods, store, buffer=buffer, cache=cache)
+    window.roll([1] * 5_000, last(2_000))
+    store.away = True
+    # Half of what is kept are upper levels that are whole, half of these their lowest.
+    coarsest = 8 * 2_048 // (buffer + cache)
+    for step in range(6_000):
+        window.insert(1)
+        window.slide(last(2_000))
+        assert abs(window.result() - 2_000) <= window.guarantee().errors.get("count", 2_000)
+        if step > buffer + 2 * cache:
+            assert window.buckets <= buffer + cache
+            assert max(window.sizes()) <= coarsest
+            assert abs(window.result() - 2_000) <= coarsest
+    store.away = False
+    window.roll([1] * 6_000, last(2_000))
+    assert max(window.sizes()) <= 3, "as fine as before"
+    again = stored(m.sum, methods, store, buffer=buffer, cache=cache)
+    assert 17_000 - 2 * buffer <= again.position <= 17_000
+
+
+def test_evictions_by_count_go_on_in_an_outage() -> None:
+    store = FlakyStore(MemoryStore())
+    window = stored(m.sum, max_error(absolute=7), store, buffer=32, cache=32)
+    window.roll([1] * 3_000, last(1_000))
+    gone = 0
+    for step in range(2_000):
+        store.away = 200 <= step < 1_500
+        window.insert(1)
+        if step % 10 == 0:
+            window.evict(10)
+            gone = step + 10
+        exact = 1_000 + step + 1 - gone
+        assert abs(window.result() - exact) <= window.guarantee().errors["sum"]
+    window.checkpoint()
+    assert inside(stored(m.sum, max_error(absolute=7), store)) == inside(window)
+
+
+def test_forks_and_drops_in_an_outage() -> None:
+    store = FlakyStore(MemoryStore())
+    window = stored(m.sum, max_leaves(500), store)
+    window.roll(range(1_000), last(400))
+    store.away = True
+    window.roll(range(1_000), last(400))
+    fork = window.fork()
+    fork.roll([1] * 900, last(400))
+    assert fork.result() == len(fork), "in memory"
+    with pytest.raises(StoreUnavailableError):
+        window.checkpoint()
+    store.away = False
+    window.checkpoint()
+    window.drop()
+    assert store.store.count() == 0
+    assert fork.roll([2] * 900, last(400))[-1] == 2 * len(fork)
+
+
+def test_what_is_held_for_an_outage_is_bounded() -> None:
+    store = MemoryStore()
+    window = stored(m.sum, max_error(absolute=0.5), store, buffer=32, cache=32)
+    most = 0
+    for value in range(20_000):
+        window.insert(value)
+        window.slide(last(10_000))
+        most = max(most, window.amta.pairs.held())
+    # Twice buffer and cache, and some pairs of each of 14 levels.
+    assert most <= 2 * 64 + 4 * 14

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -10,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.errors import EmptyWindowError, InvalidArgumentError, StoreUnavailableError
-from holdfast.windows import MemoryStore, Store, open_window
+from holdfast.errors import EmptyWindowError, InvalidArgumentError
+from holdfast.windows import MemoryStore, open_window
 from holdfast.windows import monoids as m
 from holdfast.windows.approximation import (
     ApproximateWindow,
@@ -21,9 +22,9 @@ from holdfast.windows.approximation import (
     max_leaves,
 )
 from holdfast.windows.policies import last
-from holdfast.windows.stores.store import Key, KeyRange
 from tests.windows.approximation.beside import both
 from tests.windows.counting import CONCATENATION
+from tests.windows.stores.faulty import FlakyStore
 
 # Memory
 
@@ -80,53 +81,34 @@ def test_the_digests_level_eviction() -> None:
 
 
 def test_a_store_that_is_away_makes_a_window_coarser_and_loses_nothing() -> None:
-    store = AwayStore()
-    window = ApproximateWindow(
-        m.sum,
-        max_leaves(400),
-        open_amta=lambda monoid: open_window(monoid, store, "meter", buffer=32, cache=8),
-    )
-    for value in range(3_000):
-        window.insert(value)
-    written = window.created
+    store = FlakyStore(MemoryStore())
+    opened = partial(open_window, store=store, window="meter", buffer=32, cache=8)
+    window = ApproximateWindow(m.sum, max_leaves(400), open_amta=opened)
+    window.roll(range(4_000), last(3_000))
     store.away = True
-    with pytest.raises(StoreUnavailableError, match="away"):
-        window.constrain(20)
-    inserted = 3_000
-    for value in range(3_000, 3_100):
-        window.insert(value)
-        inserted += 1
-    assert window.created == written, "buckets of 150 from now on: nothing to be sent"
-    store.away = False
-    for value in range(3_100, 4_000):
-        window.insert(value)
+    window.constrain(20)
     assert window.buckets <= 20
-    assert window.result() == sum(range(4_000))
-    assert len(window) == 4_000
-
-
-class AwayStore(Store):
-    """A store that can be cut off."""
-
-    def __init__(self) -> None:
-        self.inner = MemoryStore()
-        self.away = False
-
-    def _reach(self) -> None:
-        if self.away:
-            raise StoreUnavailableError("the store is away")
-
-    def read(self, keys: Sequence[Key]) -> Any:
-        self._reach()
-        return self.inner.read(keys)
-
-    def write(self, values: Any, deleted: Sequence[KeyRange] = ()) -> Any:
-        self._reach()
-        return self.inner.write(values, deleted)
-
-    def epochs(self, window: str) -> Any:
-        self._reach()
-        return self.inner.epochs(window)
+    gone, coarsest = 0, max(window.sizes())
+    for value in range(4_000, 9_000):
+        window.insert(value)
+        gone += window.slide(last(3_000))
+        assert window.buckets <= 20
+        assert abs(len(window) - 3_000) <= coarsest
+        assert window.result() == sum(range(value + 1 - len(window), value + 1))
+    assert gone >= 5_000 - coarsest, "all of the outage through"
+    assert max(window.sizes()) <= 2 * (3_000 // 20 + 1), "as even as the limit makes them"
+    store.away = False
+    written = store.store.count()
+    window.roll(range(9_000, 11_000), last(3_000))
+    assert window.buckets <= 20
+    window.checkpoint()
+    assert 0 < store.store.count() < written
+    again = ApproximateWindow(m.sum, max_leaves(400), open_amta=opened)
+    assert (again.position, again.sizes(), again.result()) == (
+        11_000,
+        window.sizes(),
+        sum(range(11_000 - len(window), 11_000)),
+    )
 
 
 # Together

@@ -1,4 +1,4 @@
-"""Half the leaves of a window, the same aggregate: what keeps a window within a given memory.
+"""Fewer leaves of a window, the same aggregate: what keeps a window within a given memory.
 
 Called by `window`. Where the pairs can give up their lowest level, that of the parents takes its
 place, and only the pair that has no parent yet and the oldest leaf, whose parent is stale, need be
@@ -7,8 +7,8 @@ seen to (digest §3.9d, level eviction). Elsewhere the leaves are joined and wri
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from itertools import zip_longest
 from typing import Any, Generic, TypeVar
 
 from holdfast.windows.amta import Amta
@@ -16,7 +16,7 @@ from holdfast.windows.monoid import HOLE, Hole
 from holdfast.windows.pairs import Pair, Pairs, Root, Written
 from holdfast.windows.values import itself
 
-__all__ = ["coarsen"]
+__all__ = ["coarsen", "find_coarse", "rewrite"]
 
 S = TypeVar("S")
 
@@ -32,9 +32,62 @@ def coarsen(window: Amta[Any, S, Any]) -> None:
             pairs.write(written, coarse)
             window.commit(coarse)
             return
-    coarse, written = _join_leaves(window)
-    pairs.write(written, root)
-    window.commit(coarse)
+    rewrite(window, _join_leaves(window))
+
+
+def rewrite(window: Amta[Any, S, Any], states: Iterable[S]) -> None:
+    """Give a window these leaves in place of its own. When it raises, nothing has changed."""
+    at = window.root.next
+    fresh: _Fresh[S] = _Fresh()
+    # New leaves begin where the old ones end: what was written once is not written over.
+    other: Amta[S, S, Any] = Amta(_of_states(window), pairs=fresh, root=Root(at, at, end=at))
+    for state in states:
+        other.insert(state)
+    window.pairs.write(fresh.written, window.root)
+    window.commit(other.root)
+
+
+def find_coarse(
+    window: Amta[Any, S, Any], find: Callable[[int, int], Pair[S] | None]
+) -> list[S] | None:
+    """The states of a coarser window with the same aggregate, as fine as pairs can be found."""
+    for level in range(len(window.root.tails)):
+        states = _of_level(window, level, find)
+        if states is not None:
+            return states
+    return None
+
+
+def _of_level(
+    window: Amta[Any, S, Any], level: int, find: Callable[[int, int], Pair[S] | None]
+) -> list[S] | None:
+    """The elements of a level, oldest first, and of the tails below it; None if one is missing."""
+    root, join = window.root, window.monoid.join
+    tails = [root.next - 1 >> 1]
+    for _ in range(level):
+        tails.append(tails[-1] - 1 >> 1)
+
+    def element(level: int, number: int) -> S | Hole:
+        at = number >> 1
+        pair = root.tails[level] if at == tails[level] else find(level, at)
+        if pair is None:
+            raise LookupError
+        return pair[number & 1]
+
+    first = root.oldest >> level
+    try:
+        # The element that the window begins in may be stale: it is made anew.
+        head = element(0, root.oldest)
+        for below in range(level):
+            if not root.oldest >> below & 1:
+                head = join(head, element(below, root.oldest >> below | 1))
+        states = [head]
+        states += [element(level, number) for number in range(first + 1, 2 * tails[level] + 2)]
+    except LookupError:
+        return None
+    for pair in reversed(root.tails[:level]):
+        states += pair
+    return [state for state in states if state is not HOLE]
 
 
 def _evict_level(window: Amta[Any, S, Any]) -> tuple[Root[S], list[Written[S]]]:
@@ -64,20 +117,14 @@ def _evict_level(window: Amta[Any, S, Any]) -> tuple[Root[S], list[Written[S]]]:
     return coarse.root, above.written
 
 
-def _join_leaves(window: Amta[Any, S, Any]) -> tuple[Root[S], list[Written[S]]]:
-    """The root and the pairs of a new window that begins where the old one ends."""
-    at = window.root.next
-    fresh: _Fresh[S] = _Fresh()
-    coarse: Amta[S, S, Any] = Amta(_of_states(window), pairs=fresh, root=Root(at, at, end=at))
+def _join_leaves(window: Amta[Any, S, Any]) -> list[S]:
+    """One state for every two neighbours."""
     states: list[S | Hole] = list(window.leaves())
     if window.root.oldest & 1:
         # Neighbours are those that have a parent in common.
         states.insert(0, HOLE)
-    for older, newer in zip_longest(states[::2], states[1::2], fillvalue=HOLE):
-        joined = window.monoid.join(older, newer)
-        assert joined is not HOLE
-        coarse.insert(joined)
-    return coarse.root, fresh.written
+    joined = map(window.monoid.join, states[::2], [*states[1::2], HOLE])
+    return [state for state in joined if state is not HOLE]
 
 
 def _of_states(window: Amta[Any, S, Any]) -> Any:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any, Generic, TypeVar
 
-from holdfast.errors import InvalidArgumentError, StoreError
+from holdfast.errors import InvalidArgumentError, StoreError, StoreUnavailableError
 from holdfast.windows.amta import Amta
 from holdfast.windows.approximation.buckets import Bucket, bucketed
 from holdfast.windows.approximation.coarsening import coarsen
@@ -28,6 +28,7 @@ from holdfast.windows.approximation.methods import (
     max_leaves,
     only,
 )
+from holdfast.windows.approximation.outage import Outage
 from holdfast.windows.approximation.peaks import Peaks
 from holdfast.windows.approximation.start import Start, estimated_cut, sized_cut
 from holdfast.windows.monoid import HOLE, Hole, Monoid
@@ -40,6 +41,7 @@ __all__ = ["ApproximateWindow", "Guarantee"]
 V = TypeVar("V")
 S = TypeVar("S")
 R = TypeVar("R")
+T = TypeVar("T")
 
 OpenAmta = Callable[[Monoid[Any, Bucket, Any]], Amta[Any, Bucket, Any]]
 
@@ -116,6 +118,8 @@ class ApproximateWindow(Generic[V, S, R]):
         """How many updates have ever entered the window: where to go on feeding a resumed one."""
         self._amta: Amta[V, Bucket, R] = open_amta(bucketed(monoid, dimensions))
         self._resume(self._accompany())
+        self._outage: Outage | None = None
+        """Set while the store is away and `_amta` is in memory in its place."""
 
     def __len__(self) -> int:
         """How many updates are in the window."""
@@ -155,6 +159,9 @@ class ApproximateWindow(Generic[V, S, R]):
 
     def guarantee(self) -> Guarantee:
         """What is proven about the present answer; of use with `max_error` and `block_maxima`."""
+        return self._reach(self._guarantee)
+
+    def _guarantee(self) -> Guarantee:
         edges = self._edges()
         if self._peaks is not None:
             return Guarantee({}, holds=self._has_peak(edges))
@@ -203,6 +210,9 @@ class ApproximateWindow(Generic[V, S, R]):
     # Updates
 
     def insert(self, value: V) -> None:
+        self._reach(lambda: self._insert(value))
+
+    def _insert(self, value: V) -> None:
         amta = self._amta
         before = amta.aggregate()
         update = amta.monoid.lift(value)
@@ -215,8 +225,9 @@ class ApproximateWindow(Generic[V, S, R]):
             amta.pairs.write([], amta.root)
             amta.extend_newest(update, folded)
         else:
-            if self._limit is not None and before is not HOLE:
-                self._make_room(self._limit)
+            limit = self._limit_now()
+            if limit is not None and before is not HOLE:
+                self._make_room(limit)
             amta.insert(value)
             self.created += 1
             if self._bound is not None:
@@ -252,23 +263,29 @@ class ApproximateWindow(Generic[V, S, R]):
 
     def _is_small(self, newest: int, size: int) -> bool:
         """Whether a bucket of `newest` updates must grow for the sake of the limit on leaves."""
-        if not self._coarse or self._limit is None:
+        limit = self._limit_now()
+        if not self._coarse or limit is None:
             return False
-        return newest < -(-max(size + 1, self._fullest) // self._limit)
+        return newest < -(-max(size + 1, self._fullest) // limit)
+
+    def _limit_now(self) -> int | None:
+        """How many leaves there may be; without the store no more than there is room for here."""
+        if self._outage is None:
+            return self._limit
+        room = self._outage.limit
+        return room if self._limit is None else min(self._limit, room)
 
     def constrain(self, limit: int | None) -> None:
         """Change how many buckets there may be at most, None for any number: fewer, for instance,
         while a store is slow or away. Larger buckets are made from now on, and neighbours joined
         until there are no more than `limit`.
-
-        Raises if the leaves cannot be joined now (they lie in a store that is away): the limit is
-        in force all the same, and the next update that needs a bucket tries again.
         """
         self._limit = None if limit is None else max_leaves(limit).limit
         if self._limit is None:
             self._coarse = False
         else:
-            self._make_room(self._limit + 1)
+            room = self._limit + 1
+            self._reach(lambda: self._make_room(room))
 
     def _make_room(self, limit: int) -> None:
         """Bring the number of leaves below `limit`."""
@@ -282,6 +299,9 @@ class ApproximateWindow(Generic[V, S, R]):
     def evict(self, count: int = 1) -> None:
         """Drop the oldest `count` updates, as far as they fill buckets; the rest goes with later
         ones."""
+        self._reach(lambda: self._evict(count))
+
+    def _evict(self, count: int) -> None:
         size = len(self)
         count = check_eviction(count, size)
         known, start = self._start.known, self._start.plus(count, size)
@@ -301,6 +321,9 @@ class ApproximateWindow(Generic[V, S, R]):
         What it lets go of a bucket that does not go altogether is carried over to the next slide.
         """
         check_policy(policy)
+        return self._reach(lambda: self._slide(policy, debug=debug))
+
+    def _slide(self, policy: Policy, *, debug: bool) -> int:
         size, start = len(self), self._start
         if debug:
             check_monotone(self._on_buckets(policy), self._amta.monoid, self._amta.leaves())
@@ -413,6 +436,42 @@ class ApproximateWindow(Generic[V, S, R]):
             self._slid = policy, _by_bucket(policy, self.monoid)
         return self._slid[1]
 
+    # Outages
+
+    def _reach(self, operation: Callable[[], T]) -> T:
+        """Do something with the buckets: in memory, if the store stays away.
+
+        Operations either raise StoreUnavailableError and have changed nothing, or are done.
+        """
+        if self._outage is not None and self._outage.is_due():
+            self._return()
+        try:
+            return operation()
+        except StoreUnavailableError:
+            pass
+        try:
+            return operation()
+        except StoreUnavailableError as error:
+            self._retreat(error)
+        return operation()
+
+    def _retreat(self, error: StoreUnavailableError) -> None:
+        """Go on in memory, with buckets as fine as can be made of what is here."""
+        amta = self._amta
+        outage = None if self._outage is not None else Outage.begin(amta, self._companion())
+        if outage is None:
+            raise error
+        self._outage, self._amta = outage, outage.local
+        self._make_room(outage.limit + 1)
+
+    def _return(self) -> None:
+        """Move what is in memory to the store, if that is back; else the outage goes on."""
+        assert self._outage is not None
+        if self._outage.end(self._amta):
+            self._amta, self._outage = self._outage.stored, None
+            self._accompany()
+            self._coarse = self._coarse and self._limit is not None
+
     def roll(self, values: Iterable[V], policy: Policy) -> list[R]:
         """Insert each value, slide, and note the result: one result for each value."""
         return roll(self, values, policy)
@@ -420,7 +479,10 @@ class ApproximateWindow(Generic[V, S, R]):
     # Forks and records
 
     def fork(self) -> ApproximateWindow[V, S, R]:
-        """A second window that goes on from here; neither disturbs the other."""
+        """A second window that goes on from here; neither disturbs the other.
+
+        One that is made while the store is away stays in memory.
+        """
         amta = self._amta.fork()
         fork = ApproximateWindow(self.monoid, self.methods)
         fork.restore(self.saved())
@@ -431,16 +493,23 @@ class ApproximateWindow(Generic[V, S, R]):
 
     def drop(self) -> None:
         """Give up this window; its forks and its base live on."""
+        if self._outage is not None:
+            self._outage.stored.drop()
         self._amta.drop()
 
     def checkpoint(self) -> None:
         """Make the window durable as it is now, if its buckets lie where they can outlive it."""
+        if self._outage is not None:
+            self._outage.reach()
+            self._return()
         self._amta.checkpoint()
 
     def _accompany(self) -> Any:
         """Have what is not in the leaves saved with them; answers what was saved before."""
         pairs = self._amta.pairs
-        return pairs.accompany(self._companion) if isinstance(pairs, DurablePairs) else None
+        if not isinstance(pairs, DurablePairs):
+            return None
+        return pairs.accompany(self._companion, self._amta.root)
 
     def _companion(self) -> tuple[Any, ...]:
         return tuple(map(str, self.methods)), self.position, self.saved()

@@ -88,6 +88,10 @@ class ReadAhead(Generic[S]):
             self._fetch_on(level, line, position)
         return pair
 
+    def peek(self, level: int, position: int) -> Pair[S] | None:
+        """A pair that has been fetched."""
+        return self._lines[level].pairs.get(position) if level < len(self._lines) else None
+
     def release(self, oldest: int) -> None:
         """Let go of pairs that cover only leaves before `oldest`."""
         before, self._oldest = self._oldest, oldest

@@ -16,6 +16,7 @@ from holdfast.windows.monoid import Monoid
 from holdfast.windows.pairs import Pair, Root, Written
 from holdfast.windows.stores.codec import Codec, StateCodec
 from holdfast.windows.stores.epochs import LEVELS, Epoch, interior
+from holdfast.windows.stores.kept import Kept
 from holdfast.windows.stores.link import Link
 from holdfast.windows.stores.readahead import ReadAhead
 from holdfast.windows.stores.saved import from_record
@@ -72,14 +73,21 @@ def open_window(
     link.encode(monoid.identity)
     epoch, root, companion = _resume(link, monoid.signature)
     writer: Writer[S] = Writer(link, monoid.signature, epoch, buffer)
-    return Amta(monoid, pairs=StoredPairs(link, writer, epoch, cache, companion), root=root)
+    pairs = StoredPairs(link, writer, epoch, cache, buffer + cache, companion)
+    return Amta(monoid, pairs=pairs, root=root)
 
 
 class StoredPairs(Generic[S]):
     """Interior pairs in a store: see `Pairs` for what a window asks of them."""
 
     def __init__(
-        self, link: Link, writer: Writer[S], epoch: Epoch, cache: int, companion: Any = None
+        self,
+        link: Link,
+        writer: Writer[S],
+        epoch: Epoch,
+        cache: int,
+        capacity: int,
+        companion: Any = None,
     ) -> None:
         """`companion`: what came with the root that the window was resumed from."""
         self.stats = link.stats
@@ -88,28 +96,44 @@ class StoredPairs(Generic[S]):
         self._writer = writer
         self._epoch = epoch
         self._cache = cache
+        self.capacity = capacity
         self._companion = companion
+        self._kept: Kept[S] | None = None
         self._ahead: ReadAhead[S] = ReadAhead(link, cache, epoch.oldest, self._locate)
 
     def held(self) -> int:
-        """How many pairs are in memory: what was read ahead, and the buffer shared with forks."""
-        return self._writer.held() + self._ahead.held()
+        """How many pairs are in memory: what was read ahead or kept, and the buffer shared with
+        forks."""
+        kept = 0 if self._kept is None else self._kept.held()
+        return self._writer.held() + self._ahead.held() + kept
 
     def read(self, level: int, position: int) -> Pair[S]:
         self._writer.settle()
-        pair = self._writer.find(self._epoch.holder(level, position), level, position)
-        return self._ahead.read(level, position) if pair is None else pair
+        pair = self._buffered(level, position)
+        if pair is None:
+            pair = self._ahead.read(level, position)
+        if self._kept is not None:
+            self._kept.note_read(level, position, pair)
+        return pair
 
     def write(self, written: list[Written[S]], root: Root[S]) -> None:
         self._writer.write(self._epoch, written, root)
+        if self._kept is not None and written:
+            self._kept.note_written(written)
 
     def release(self, oldest: int) -> None:
         self._epoch.oldest = oldest
+        if self._kept is not None:
+            self._kept.release(oldest)
         self._ahead.release(oldest)
 
     def fork(self, root: Root[S]) -> StoredPairs[S]:
         epoch = self._writer.fork(self._epoch, root)
-        return StoredPairs(self._link, self._writer, epoch, self._cache)
+        fork: StoredPairs[S] = StoredPairs(
+            self._link, self._writer, epoch, self._cache, self.capacity
+        )
+        fork._kept = None if self._kept is None else self._kept.copy()
+        return fork
 
     def drop(self) -> None:
         self._ahead.settle()
@@ -124,13 +148,46 @@ class StoredPairs(Generic[S]):
         self._ahead.settle()
         self._writer.checkpoint(self._epoch, root)
 
-    def accompany(self, companion: Callable[[], Any]) -> Any:
+    def accompany(self, companion: Callable[[], Any], root: Root[S]) -> Any:
         self._epoch.companion = companion
+        if self._kept is None:
+            self._kept = Kept(self.capacity, root.oldest)
+            self._kept.note_written(self._upper_levels(root))
         return self._companion
+
+    def local(self, level: int, position: int) -> Pair[S] | None:
+        pair = None if self._kept is None else self._kept.find(level, position)
+        if pair is None:
+            pair = self._buffered(level, position)
+        return self._ahead.peek(level, position) if pair is None else pair
+
+    def reach(self) -> None:
+        self._link.store.read([root_key(self._link.window)])
 
     def drop_leaves(self, root: Root[S]) -> bool:
         # What lies in the store keeps its level.
         return False
+
+    def _buffered(self, level: int, position: int) -> Pair[S] | None:
+        return self._writer.find(self._epoch.holder(level, position), level, position)
+
+    def _upper_levels(self, root: Root[S]) -> list[Written[S]]:
+        """What a resumed window keeps, fetched at once: upper levels that fit, and head pairs."""
+        places: list[tuple[int, int]] = []
+        keys: list[Key] = []
+        for level in reversed(range(len(root.tails))):
+            head = root.oldest >> level + 1
+            count = interior(root.next, level) - head
+            if len(places) + count > self.capacity // 2:
+                count = min(count, 1)
+            stored = self._locate(level, head, max(0, count))
+            places += [(level, head + index) for index in range(len(stored))]
+            keys += stored
+        pairs = self._link.load(keys)
+        for key, pair in zip(keys, pairs, strict=True):
+            if pair is None:
+                raise self._link.damage(key, "there is no such record")
+        return [(*place, pair) for place, pair in zip(places, pairs, strict=True) if pair]
 
     def _locate(self, level: int, position: int, count: int) -> list[Key]:
         keys: list[Key] = []
