@@ -11,7 +11,7 @@ import pytest
 
 from harness.ports import free_port
 from holdfast.errors import StoreUnavailableError
-from holdfast.parties.reader import Reader, Told
+from holdfast.parties.reader import WAITING_BYTES, Reader, Told
 from holdfast.tuples import Kind
 from tests.sources.publisher import Publisher
 from tests.sources.rig import wait_for
@@ -167,3 +167,23 @@ def test_a_reader_that_has_failed_says_so(
         monkeypatch.setattr(reader._client, "receive", fail)
         with pytest.raises(StoreUnavailableError, match="by mistake"):
             list(reader)
+
+
+def test_what_waits_for_the_application_is_bounded_in_bytes(publisher: Publisher) -> None:
+    values = [float(n) for n in range(1 << 19)]
+    count = 40
+    for start in range(count):
+        publisher.publish(start, start + 1, values)
+    with reading(publisher) as reader:
+        first = reader.next(60)
+        assert first is not None
+        assert first.rows is not None
+        size = first.rows.nbytes
+        assert count * size > 2 * WAITING_BYTES
+        wait_for(lambda: reader._told_bytes >= WAITING_BYTES, 60)
+        assert reader._told_bytes <= WAITING_BYTES + size
+        boundaries = [reader.next(60) for _ in range(count - 1)]
+        assert [each.boundary for each in boundaries if each is not None] == list(
+            range(2, count + 1)
+        )
+        assert reader._told_bytes == 0

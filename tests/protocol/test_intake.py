@@ -543,3 +543,16 @@ def test_what_has_overtaken_other_messages_is_bounded_in_bytes() -> None:
     swapped = [feed for pair in zip(feeds[1::2], feeds[::2], strict=True) for feed in pair]
     heard = [item for feed in swapped for item in honest.take(feed)]
     assert heard == [item for feed in feeds for item in feed.items]
+
+
+def test_what_comes_after_a_gap_is_held_within_bounds() -> None:
+    intake, feeder = connect(x=STABLE, y=GONE)
+    feeder.feed("x", Gap(1000))
+    large = SimpleNamespace(size=HEAVY // 10)
+    for start in range(1000, 1400, 10):
+        segment = Segment(start, start + 10, (Row(start, "k", large),))
+        feeder.feed("x", Stable(segment))
+    held = [segment.weight for segment in intake._subscriptions["x"].beyond]
+    assert sum(held) <= HEAVY + large.size + 1000
+    assert len(intake.jump(1000)) == len(held)
+    assert intake._subscriptions["x"].beyond_bytes == 0

@@ -6,9 +6,11 @@ import pytest
 
 from holdfast.errors import InvalidArgumentError
 from holdfast.protocol.comparison import Comparison
-from holdfast.protocol.messages import Gap, Unsubscribe
+from holdfast.protocol.gates import Vote
+from holdfast.protocol.messages import Gap, Stable, Unsubscribe
 from holdfast.protocol.pace import Rest
-from tests.protocol.vote_rig import GRACE, NAMES, SIZE, Talk, buckets
+from holdfast.protocol.vote_intake import HEAVY, VoteIntake
+from tests.protocol.vote_rig import GRACE, NAMES, SIZE, Talk, bucket, buckets
 
 GAP = 1000
 
@@ -81,3 +83,43 @@ def test_one_that_says_it_keeps_nothing_before_the_far_future_is_not_the_fastest
 def test_less_room_than_none_is_refused() -> None:
     with pytest.raises(InvalidArgumentError, match="room: is -1; give 0 or more copies"):
         Comparison("vote", room=-1)
+
+
+class Large:
+    """A value of a quarter of what may wait."""
+
+    size = HEAVY // 4
+
+    def __repr__(self) -> str:
+        return "large"
+
+
+def test_who_has_given_its_bucket_waits_while_many_bytes_do() -> None:
+    intake = VoteIntake(
+        "s",
+        lambda first: Vote(NAMES, first=first),
+        NAMES,
+        size=SIZE,
+        grace=GRACE,
+        enough=3,
+        quorum=3,
+        room=1000,
+    )
+    talk = Talk(intake)
+    talk.look()
+    large = [[bucket(number, Large())] for number in range(40)]
+    for name in ("w", "x"):
+        for [segment] in large:
+            talk.say(name, [Stable(segment)])
+    assert intake.held_bytes <= HEAVY + Large.size + 1000
+    assert not talk.released
+    # The one that the decision waits for is read, whatever waits.
+    for now in range(1, 200):
+        for name in ("w", "x", "y"):
+            at = intake.place_of(name) // SIZE
+            if at < len(large):
+                talk.say(name, [Stable(large[at][0])], now)
+            talk.look(now)
+        assert intake.held_bytes <= HEAVY + 3 * (Large.size + 1000)
+    assert [segment.start // SIZE for segment in talk.released] == list(range(40))
+    assert intake.held_bytes == 0

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from queue import Empty, Full, Queue
-from threading import Event
+from threading import Condition
 from typing import Any, Self
 
 import pyarrow as pa
@@ -32,7 +32,9 @@ from holdfast.wire.security import Security
 __all__ = ["Reader", "Told"]
 
 WAITING = 1024
-"""What may wait for the application; then the stream waits too."""
+"""So much may wait for the application; then the stream waits too."""
+WAITING_BYTES = 64 << 20
+"""So many bytes of rows, but for the piece that comes next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +97,10 @@ class Reader:
             )
         if acknowledges:
             self._client.done = position
-        self._told: Queue[Told] = Queue(WAITING)
-        self._closing = Event()
+        self._told: deque[Told] = deque()
+        self._told_bytes = 0
+        self._is_closing = False
+        self._changed = Condition()
         self._loop = Loop(me, clock or Clock(), self._wake, self._next_wake)
         self._inboxes = {party: Inbox(self._loop) for party in publishers}
         self._neighbours = Neighbours(
@@ -133,17 +137,20 @@ class Reader:
     def next(self, timeout: float | None = None) -> Told | None:
         """What is told next; None after so many seconds without anything, or when it is closed."""
         deadline = math.inf if timeout is None else time.monotonic() + timeout
-        while not self._closing.is_set():
+        while not self._is_closing:
             rest = deadline - time.monotonic()
-            try:
-                return self._told.get(timeout=min(0.1, max(rest, 0)))
-            except Empty:
-                if self._loop.error is not None:
-                    raise StoreUnavailableError(
-                        f"the reader has failed ({self._loop.failure}); open a new one"
-                    ) from self._loop.error
-                if rest <= 0:
-                    return None
+            with self._changed:
+                if self._changed.wait_for(lambda: self._told, min(0.1, max(rest, 0))):
+                    told = self._told.popleft()
+                    self._told_bytes -= _bytes_of(told)
+                    self._changed.notify_all()
+                    return told
+            if self._loop.error is not None:
+                raise StoreUnavailableError(
+                    f"the reader has failed ({self._loop.failure}); open a new one"
+                ) from self._loop.error
+            if rest <= 0:
+                return None
         return None
 
     def acknowledge(self, boundary: int) -> None:
@@ -159,7 +166,7 @@ class Reader:
             yield told
 
     def close(self) -> None:
-        self._closing.set()
+        self._is_closing = True
         self._neighbours.close()
         self._loop.stop()
 
@@ -193,9 +200,17 @@ class Reader:
             self._tell(Told(each.kind, each.boundary, rows))
 
     def _tell(self, told: Told) -> None:
-        while not self._closing.is_set():
-            try:
-                self._told.put(told, timeout=0.1)
-            except Full:
-                continue
-            return
+        with self._changed:
+            while not self._is_closing:
+                if self._changed.wait_for(self._has_room, 0.1):
+                    self._told.append(told)
+                    self._told_bytes += _bytes_of(told)
+                    self._changed.notify_all()
+                    return
+
+    def _has_room(self) -> bool:
+        return len(self._told) < WAITING and self._told_bytes < WAITING_BYTES
+
+
+def _bytes_of(told: Told) -> int:
+    return 0 if told.rows is None else int(told.rows.nbytes)

@@ -113,7 +113,9 @@ class Subscription:
     has_gap: bool = False
     """Whether its stable line did not go on from where ours ends."""
     beyond: deque[Segment] = field(default_factory=deque)
-    """What came after the gap."""
+    """What came after the gap,"""
+    beyond_bytes: int = 0
+    """and how many bytes that is."""
     is_cut: bool = False
     """Whether there was more than that, which has to be asked for again."""
     early: dict[int, Feed] = field(default_factory=dict)
@@ -322,12 +324,14 @@ class SwitchIntake:
                     self._holes[replica] = item.start, now + self.grace * len(self.replicas)
                     subscription.has_gap = True
                     subscription.beyond.clear()
+                    subscription.beyond_bytes = 0
             elif isinstance(item, RecDone):
                 sends += self._cut_over(replica, now)
                 self._owes_done = True
             elif isinstance(item, Stable) and subscription.has_gap:
-                if len(subscription.beyond) < OVERTAKEN:
+                if len(subscription.beyond) < OVERTAKEN and subscription.beyond_bytes < HEAVY:
                     subscription.beyond.append(item.segment)
+                    subscription.beyond_bytes += item.segment.weight
                 else:
                     subscription.is_cut = True
                 news += self._cross_gaps()
@@ -350,7 +354,9 @@ class SwitchIntake:
         for name, subscription in self._subscriptions.items():
             beyond = subscription.beyond
             while beyond and beyond[0].start <= self.position:
-                news += self._read(name, Stable(beyond.popleft()))
+                segment = beyond.popleft()
+                subscription.beyond_bytes -= segment.weight
+                news += self._read(name, Stable(segment))
                 subscription.has_gap = bool(beyond) or subscription.is_cut
         return news
 

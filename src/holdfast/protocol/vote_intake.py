@@ -59,6 +59,8 @@ LONG: Final = 64
 LARGEST: Final = 2**62
 """Nobody has subscribed so often, and no stream is so long. Who says so is not told it again: when
 he is well he will not understand it."""
+HEAVY: Final = 64 << 20
+"""With so many bytes of copies waiting, nobody is read who has given the bucket to decide on."""
 ROOM: Final = 32
 """With more copies than this waiting, the fastest replica rests, unless told otherwise."""
 
@@ -123,6 +125,8 @@ class VoteIntake:
         self._pace = Pace(enough, room, rest)
         self._sources = {name: _Source() for name in replicas}
         self._rows: dict[tuple[int, bytes], Segment] = {}
+        self.held_bytes = 0
+        """Of the copies that wait for a decision."""
         self._words: Counter[tuple[int, str]] = Counter()
         """How many of the copies of a bucket came from each replica."""
         self._trusted: str | None = None
@@ -233,8 +237,9 @@ class VoteIntake:
         return self._unsubscribe(self._trusted)
 
     def _has_room(self, name: str) -> bool:
-        wanted = self.gate.wants(name)
-        return len(wanted) > 0 and self._sources[name].bucket < wanted.stop
+        wanted, bucket = self.gate.wants(name), self._sources[name].bucket
+        fits = self.held_bytes < HEAVY or bucket * self.size <= self.position
+        return len(wanted) > 0 and bucket < wanted.stop and fits
 
     def _subscribe(self, name: str, now: int) -> Send:
         source = self._sources[name]
@@ -406,6 +411,7 @@ class VoteIntake:
                 return [], []
             self._words[number, replica] += 1
             self._rows[number, said] = segment
+            self.held_bytes += segment.weight
         commands = self.gate.take(Copy(replica, number, said, attempt))
         if len(self._rows) > MANY:
             oldest = min(self.gate.wants(name).start for name in self._sources)
@@ -453,7 +459,7 @@ class VoteIntake:
 
     def _forget(self, is_over: Callable[[int], bool]) -> None:
         for copy in [copy for copy in self._rows if is_over(copy[0])]:
-            del self._rows[copy]
+            self.held_bytes -= self._rows.pop(copy).weight
         for word in [word for word in self._words if is_over(word[0])]:
             del self._words[word]
 
@@ -491,6 +497,7 @@ class VoteIntake:
         self.position = boundary
         self.gate = self._make_gate(boundary // self.size)
         self._rows.clear()
+        self.held_bytes = 0
         self._words.clear()
         self._redos.clear()
         self._trusted = None
