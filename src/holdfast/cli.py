@@ -503,8 +503,8 @@ def sim(
     faults: Annotated[
         str,
         typer.Option(
-            help="all, none, short, cuts, crashes, frequent, long, wipes, varied, unruly "
-            "or restarts."
+            help="all, none, short, cuts, crashes, frequent, long, wipes, varied, unruly, "
+            "restarts or clocks."
         ),
     ] = "all",
     keep: Annotated[

@@ -40,11 +40,10 @@ def test_rows_and_silence_move_it(
         if row is not None:
             heard = passed
             clock.hear(passed)
-            if true + row >= closed:
-                if true + row > newest:
-                    moment = newest = true + row
-                    came = passed
-                clock.see(true + row, passed)
+            if true + row >= newest:
+                moment = newest = true + row
+                came = passed
+            clock.see(true + row, passed)
             clock.close()
         else:
             moved = clock.wake(now, passed)
@@ -93,6 +92,17 @@ def test_without_rows_since_the_start_the_machines_clock_is_all_there_is() -> No
     assert clock.closed == SECOND
     silent_for(clock, 90)
     assert clock.closed == HOUR + 30 * SECOND
+
+
+def test_one_late_row_tells_that_the_machines_clock_is_ahead() -> None:
+    clock = EventClock(SECOND, idle=60 * SECOND)
+    clock.hear(0)
+    silent_for(clock, 60, ahead=HOUR)
+    assert clock.closed == HOUR
+    clock.hear(60 * SECOND)
+    clock.see(60 * SECOND, 60 * SECOND)
+    silent_for(clock, 90, ahead=HOUR)
+    assert clock.closed == HOUR
 
 
 def test_a_process_that_was_frozen_has_not_heard_silence() -> None:

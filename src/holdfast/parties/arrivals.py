@@ -46,7 +46,11 @@ class EventTimes:
         self.late += len(table) - pc.sum(valid).as_py() if len(table) else 0
         table, times = table.filter(valid), times.filter(valid)
         moments = times.cast(pa.int64()).to_numpy()
+        if not len(moments):
+            return
+        # Those that are late say what time it is as well.
         in_time = moments >= self.clock.closed
+        self.clock.see(int(moments.max()), passed)
         self.late += int(len(moments) - in_time.sum())
         if not in_time.any():
             return
@@ -54,7 +58,6 @@ class EventTimes:
             0, pa.field(STIME, TIME_TYPE, nullable=False), times.filter(pa.array(in_time))
         )
         moments = moments[in_time]
-        self.clock.see(int(moments.max()), passed)
         buckets = moments // self.clock.size
         for bucket in np.unique(buckets).tolist():
             self._held.setdefault(bucket, []).append(kept.filter(pa.array(buckets == bucket)))

@@ -27,7 +27,7 @@ class EventClock:
     closed: int = 0
     """Rows before this are late."""
     newest: int = 0
-    """The time of the newest row that was in time."""
+    """The time of the newest row."""
     heard: int = 0
     """When the last row came, or silence began to mean something."""
     looks: int = 2_000_000
@@ -37,8 +37,8 @@ class EventClock:
     _looked: int | None = None
 
     def see(self, time: int, passed: int | None = None) -> None:
-        """There is a row of this time, that has just come if it is said when."""
-        if time > self.newest:
+        """There is a row of this time, be it late, that has just come if it is said when."""
+        if time >= self.newest:
             self.newest, self._came = time, passed
 
     def hear(self, passed: int) -> None:

@@ -280,7 +280,7 @@ class Node:
         """If we were not running, what seems missing may be waiting at our door, and what we know
         of others is old."""
         if now - self._now > (self.settings.missed + 1) * self._beat:
-            self.gate.excuse(now + self.gate.size)
+            self.gate.excuse(now)
             self.inputs.monitor.forget()
         self._now = now
 

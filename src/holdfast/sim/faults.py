@@ -39,6 +39,10 @@ class FaultKind(Enum):
     """A client dies and comes back; it knows what final rows it has."""
     REBOOT = "reboot"
     """A node dies and comes back with its disk: what was saved, and what it has published."""
+    STEP = "clock set"
+    """The clocks of the machines of these parties are set: so far ahead they are from then on."""
+    SUSPEND = "suspension"
+    """The machines of these parties stand still."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +159,10 @@ class _Applier:
             case FaultKind.FREEZE:
                 process = self._party(fault.targets[0]).process
                 return lambda: process.freeze(fault.end), lambda: None
+            case FaultKind.SUSPEND:
+                return lambda: self._suspend(fault), lambda: None
+            case FaultKind.STEP:
+                return lambda: self._set_clocks(fault), lambda: None
             case FaultKind.STAGE:
                 node = self.nodes[fault.targets[0]]
                 return lambda: node.process.do(node.restart_stage), lambda: None
@@ -162,6 +170,14 @@ class _Applier:
                 return lambda: self._flap(fault, cut=True), lambda: None
             case _:
                 return lambda: self._change(fault, 1), lambda: self._change(fault, -1)
+
+    def _suspend(self, fault: Fault) -> None:
+        for name in fault.targets:
+            self._party(name).process.suspend(fault.end)
+
+    def _set_clocks(self, fault: Fault) -> None:
+        for name in fault.targets:
+            self._party(name).process.ahead = int(fault.amount)
 
     def _party(self, name: str) -> NodeParty | SourceParty | TwinParty | ClientParty:
         if name in self.clients:

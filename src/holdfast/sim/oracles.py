@@ -7,10 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Final
 
+from holdfast.protocol.clock import SLOWER
 from holdfast.protocol.gates.order import Variant
 from holdfast.protocol.line import AT_ONCE
+from holdfast.sim.clock_oracles import apart, are_apart, check_sources
 from holdfast.sim.faults import FaultKind
-from holdfast.sim.parties import ClientParty, Tap
+from holdfast.sim.parties import ClientParty, SourceParty, Tap
 from holdfast.sim.paths import Paths
 from holdfast.sim.preview_oracles import check_previews
 from holdfast.sim.recalculation import recalculate
@@ -47,7 +49,8 @@ def check(run: Simulation) -> list[str]:
         run.scenario.until + run.scenario.clocks,
     )
     problems: list[str] = []
-    settled = run.scenario.until - UNSETTLED
+    settled = _settled(run)
+    problems += check_sources(run)
     if run.scenario.options.policy in COMPARING:
         problems += check_votes(run, right, settled)
     if may_skip_buckets(run) or is_beyond_repair(run):
@@ -67,7 +70,7 @@ def check(run: Simulation) -> list[str]:
         problems += _check_reader(who, client, right[stream], settled)
         problems += _check_ids(who, client, run.scenario.size)
         problems += _check_words(who, client)
-        if settled and not run.scenario.takes_steps_for_faults:
+        if settled and not are_apart(run):
             problems += _check_folded(who, client, right[stream])
         problems += _check_latency(run, stream)
     problems += _check_tentative(run)
@@ -78,6 +81,18 @@ def check(run: Simulation) -> list[str]:
     problems += _check_room(run, right)
     problems += _check_turns(run)
     return problems
+
+
+def _settled(run: Simulation) -> int:
+    """Where everybody has come by the end, at least: near to it, or to the slowest source."""
+    ends = [run.scenario.until]
+    if run.scenario.options.faults == "clocks":
+        ends += [
+            party.source.line.end
+            for party in run.proxies.values()
+            if isinstance(party, SourceParty)
+        ]
+    return max(0, min(ends) - UNSETTLED)
 
 
 def _check_lost(run: Simulation) -> Iterator[str]:
@@ -188,7 +203,7 @@ def _check_latency(run: Simulation, stream: str) -> Iterator[str]:
     delays = next(iter(scenario.settings.values())).delays
     if delays.max_delay == math.inf or Variant.SUSPEND in (delays.failing, delays.correcting):
         return
-    if scenario.has_wild_clocks or scenario.options.faults == "wipes":
+    if scenario.has_wild_clocks or scenario.event_clocks or scenario.options.faults == "wipes":
         return
     paths = Paths(scenario)
     depth = paths.depth(stream)
@@ -197,6 +212,9 @@ def _check_latency(run: Simulation, stream: str) -> Iterator[str]:
         return
     per_stage = delays.patience + PER_STAGE + 2 * scenario.cost.bucket
     allowed = int(waits * delays.max_delay) + depth * per_stage + MOST_AHEAD
+    if scenario.options.faults == "clocks":
+        # Who waits for the machine's clock takes a ninth longer for everything.
+        allowed += allowed // (SLOWER - 1)
     shown = iter(run.shown_to(stream))
     time, boundary = 0, 0
     for end in range(scenario.size, scenario.until - allowed, scenario.size):
@@ -247,7 +265,8 @@ def _check_memory(run: Simulation) -> Iterator[str]:
                     most = scenario.retentions[stream].span / scenario.size + SOME_BUCKETS
                 if kept > most:
                     yield f"line {stream} of {name}: kept {kept} buckets, allowed {most:.0f}"
-                if len(line.segments) * scenario.size > AT_THE_END and not scenario.keeps_all:
+                allowed = AT_THE_END + apart(run)
+                if len(line.segments) * scenario.size > allowed and not scenario.keeps_all:
                     yield f"line {stream} of {name}: keeps {len(line.segments)} buckets in the end"
 
 

@@ -26,7 +26,10 @@ PROCESSES: Final = (
     FaultKind.FREEZE,
     FaultKind.STAGE,
     FaultKind.CLIENT,
+    FaultKind.STEP,
+    FaultKind.SUSPEND,
 )
+STANDING: Final = {FaultKind.FREEZE, FaultKind.SUSPEND, FaultKind.STEP}
 SEVERING: Final = (FaultKind.CUT, FaultKind.PARTITION)
 
 Span = tuple[int, int]
@@ -81,11 +84,12 @@ class Paths:
         return any(self._comes_from(source, name) for name in plan.inputs)
 
     def always_fed(self, replica: str) -> bool:
-        """Whether no fault ever came near any input of a replica; it may have been frozen."""
+        """Whether no fault ever came near any input of a replica; it may have been frozen, or its
+        clock set."""
         scenario, always = self.scenario, (0, self.scenario.until)
         kinds = {fault.kind for fault in scenario.faults if replica in fault.targets}
         plan = next(each for each in scenario.plans if replica in scenario.replicas[each.name])
-        return kinds <= {FaultKind.FREEZE} and all(
+        return kinds <= STANDING and all(
             self._all_reach(source, stream, replica, always)
             for stream in plan.inputs
             for source in scenario.diagram.sources
@@ -145,7 +149,8 @@ class Paths:
         for fault in self.scenario.faults:
             if fault.kind in PROCESSES:
                 span = fault.start, self._recovered(fault)
-                troubles.setdefault(fault.targets[0], []).append(span)
+                for name in fault.targets:
+                    troubles.setdefault(name, []).append(span)
         return troubles
 
     def _recovered(self, fault: Fault) -> int:

@@ -93,7 +93,9 @@ def _check_whole(run: Simulation, chains: set[str]) -> Iterator[str]:
     near. A gate that reads stages beside others does not wait for those that are slower."""
     scenario = run.scenario
     delays = next(iter(scenario.settings.values())).delays
-    if scenario.has_wild_clocks or Variant.SUSPEND in (delays.failing, delays.correcting):
+    if scenario.event_clocks or scenario.has_wild_clocks:
+        return
+    if Variant.SUSPEND in (delays.failing, delays.correcting):
         return
     paths = Paths(scenario)
     taken = {name: source.rows for name, source in run.sources.items()}
@@ -141,7 +143,7 @@ def _check_blocked(run: Simulation) -> Iterator[str]:
 
 def _check_needless(run: Simulation) -> Iterator[str]:
     """A replica shows no previews whose inputs were never away, though it stood still itself."""
-    if run.scenario.has_wild_clocks:
+    if run.scenario.has_wild_clocks or run.scenario.event_clocks:
         return
     paths = Paths(run.scenario)
     for plan in run.scenario.plans:

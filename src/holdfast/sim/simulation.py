@@ -111,11 +111,13 @@ class Simulation:
             party.deliver(sender, message)
 
     def _read(self, reading: Reading) -> None:
-        self.sources[reading.source].read(reading.key, reading.value)
+        self.sources[reading.source].read(reading.key, reading.value, reading.at)
 
     def _process(self, name: str) -> Process:
         scenario = self.scenario
-        process = Process(self.world, scenario.ahead.get(name, 0))
+        process = Process(
+            self.world, scenario.ahead.get(name, 0), counts_sleep=scenario.counts_sleep
+        )
         if scenario.clocks_step and name in scenario.ahead:
             random = Random(f"{scenario.seed}/clock/{name}")
             process.set_clock = partial(random.randrange, scenario.clocks)

@@ -9,7 +9,7 @@ from holdfast.protocol.source import Log, Source
 from holdfast.protocol.standby import Entry, Twin
 from holdfast.sim.network import Network
 from holdfast.sim.parties import Device, Process, SourceParty, TwinParty
-from holdfast.sim.scenario import TWIN_PATIENCE, TWIN_PERIOD, Scenario
+from holdfast.sim.scenario import LOOK, TWIN_PATIENCE, TWIN_PERIOD, Scenario
 
 __all__ = ["Sources"]
 
@@ -45,12 +45,14 @@ class Sources:
                 name,
                 self._readers(name),
                 interval=self._scenario.size,
-                ordered=self._scenario.ordered,
+                ordered=self._scenario.ordered and name not in self._scenario.event_clocks,
                 retention=self._scenario.retentions.get(name),
                 log=log,
             )
 
-        return SourceParty(name, make, self._process(name), self._network)
+        event_clock = self._scenario.event_clocks.get(name)
+        process = self._process(name)
+        return SourceParty(name, make, process, self._network, event_clock, look=LOOK)
 
     def _add_twins(self, stream: str) -> Device:
         device = Device()

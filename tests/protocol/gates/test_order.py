@@ -282,9 +282,23 @@ def test_what_seems_missing_after_a_pause_is_excused() -> None:
     fill(gate, 100)
     gate.take("a", piece(100, 110), 111)
     gate.excuse(500)
-    assert gate.due(correcting=False) == 500
-    gate.excuse(300)
-    assert gate.due(correcting=False) == 500
+    assert gate.due(correcting=False) == 500 + SIZE + 50
+
+
+def test_after_our_clock_was_set_nothing_is_missed_that_comes_as_usual() -> None:
+    """By the clock as it was before, everything would come far too late."""
+    gate, step = make(max_delay=50), 3_600
+    fill(gate, 100)
+    gate.excuse(100 + step)
+    for k in range(10, 80):
+        end = (k + 1) * SIZE
+        gate.take("a", piece(k * SIZE, end), end + step + 2)
+        assert gate.due(correcting=False) > end + step + 4
+        gate.take("b", piece(k * SIZE, end), end + step + 4)
+        process(gate)
+    # What does not come is missed as ever.
+    gate.take("a", piece(800, 810), 812 + step)
+    assert gate.due(correcting=False) == 810 + step + 4 + 50
 
 
 # Previews

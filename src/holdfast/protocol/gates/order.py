@@ -252,9 +252,13 @@ class Order:
                 # The newest stays for a fork that has to begin again behind it.
                 marks.drop_before(min(self._next + 1, marks.last))
 
-    def excuse(self, until: int) -> None:
-        """Whatever seems missing is not to be missed before then."""
-        self._not_before = max(self._not_before, until)
+    def excuse(self, now: int) -> None:
+        """We were not running, or our clock was set: nothing is missed yet, and how late buckets
+        usually are is to be learned anew, for the times that we know may be those of another
+        clock."""
+        self._not_before = now + self.size
+        self._advanced = now
+        self._lags.clear()
 
     def next_stable(self, most: int = 1) -> Stretch | None:
         """What the base is to process next, if it is complete: at most so many buckets that have

@@ -51,7 +51,7 @@ class Device:
         final = max((proxy.final for proxy in self.proxies), key=len)
         return [row for entry in final for row in entry.segment.rows]
 
-    def read(self, key: Any, value: Any) -> None:
+    def read(self, key: Any, value: Any, at: int = 0) -> None:
         self._read += 1
         self.unsettled.append((self._read, key, value))
         for proxy in self.proxies:

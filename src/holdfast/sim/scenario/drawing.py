@@ -13,6 +13,7 @@ from random import Random
 from typing import Final
 
 from holdfast.protocol.diagram import Diagram, StagePlan, retention, rewrite
+from holdfast.protocol.event_clock import EventClock
 from holdfast.protocol.gates.order import Delays, Variant
 from holdfast.protocol.line import Retention
 from holdfast.protocol.place import Settings
@@ -27,16 +28,19 @@ from holdfast.sim.scenario.options import (
     Options,
 )
 from holdfast.sim.scenario.scenario import Reading, Scenario
-from holdfast.sim.scenario.schedule import draw_schedule
+from holdfast.sim.scenario.schedule import draw_ahead, draw_schedule
 from holdfast.sim.scenario.times import (
     CORRECTED,
     END,
     FIRST_FAULT,
     HEADROOM,
     HEARTBEAT,
+    HOUR,
+    LOOK,
     MISSED,
     MOST_KEPT,
     PATIENCE,
+    SILENCE,
     SIZE,
     SOURCES_STOP,
     WILD,
@@ -117,6 +121,8 @@ def draw_scenario(seed: int, options: Options) -> Scenario:
     elif options.faults == "restarts":
         copy = draws("restarts").choice([0, 0, 100_000, 400_000])
         scenario = replace(scenario, cost=replace(scenario.cost, copy=copy))
+    elif options.faults == "clocks":
+        scenario = _set_clocks(draws("clocks"), scenario)
     return scenario.with_faults(draw_schedule(draws("faults"), scenario))
 
 
@@ -159,12 +165,55 @@ def _more_work(cost: Cost, size: int) -> int:
     return max(0, span // size - span // SIZE) * 2 * cost.bucket
 
 
+def _set_clocks(random: Random, scenario: Scenario) -> Scenario:
+    """Clocks that are and will be set, of sources too or of others only; and some sources whose
+    readings say their own times, and that fall silent."""
+    sources = scenario.diagram.sources
+    are_set = random.random() < 0.6
+    ahead = {
+        name: draw_ahead(random) if are_set or name not in sources else kept
+        for name, kept in scenario.ahead.items()
+    }
+    timed = [name for name in sources if random.random() < 0.3]
+    event_clocks = {
+        name: EventClock(
+            scenario.size,
+            random.choice([0, 50_000, 200_000]),
+            random.choice([150_000, 300_000, 500_000]),
+            looks=2 * LOOK,
+        )
+        for name in timed
+    }
+    readings = []
+    silences = {name: random.randrange(SOURCES_STOP) for name in timed if random.random() < 0.7}
+    for reading in scenario.readings:
+        begins = silences.get(reading.source, SOURCES_STOP)
+        if begins <= reading.time < begins + SILENCE:
+            continue
+        known = event_clocks.get(reading.source)
+        late = 0 if known is None else random.randrange(known.lateness + 1)
+        readings.append(replace(reading, at=max(0, reading.time - late)))
+    for name in timed:
+        if random.random() < 0.7:
+            # It speaks until all is over.
+            times = range(SOURCES_STOP, scenario.until, random.choice([20_000, 40_000, 120_000]))
+            readings += [Reading(time, name, "x", time % 100, at=time) for time in times]
+    return replace(
+        scenario,
+        ahead=ahead,
+        clocks=HOUR if are_set else scenario.clocks,
+        event_clocks=event_clocks,
+        readings=tuple(readings),
+        counts_sleep=random.random() < 0.7,
+    )
+
+
 def _draw_twins(
     random: Random, diagram: Diagram, options: Options, retentions: Mapping[str, Retention]
 ) -> tuple[str, ...]:
     """About a quarter of the sources, but none that has to wait for its readers: twins do not."""
     drawn = [source for source in diagram.sources if random.random() < 0.25]
-    if options.policy not in WITH_TWINS:
+    if options.policy not in WITH_TWINS or options.faults == "clocks":
         return ()
     return tuple(s for s in drawn if s not in retentions or retentions[s].convergent)
 

@@ -32,6 +32,7 @@ FAULTS: Final = (
     "varied",
     "unruly",
     "restarts",
+    "clocks",
 )
 
 EXACTLY_ONCE: Final = ("chain-2", "chain-3", "window", "diamond")
@@ -47,7 +48,7 @@ can be checked: where buckets may be missing, those without state."""
 BYZANTINE: Final = ("vote", "vote-latest", "sample")
 WITH_TWINS: Final = ("switch", "order")
 """Policies under which sources may have a hot standby."""
-NOT_COMPARED: Final = ("wipes", "varied", "restarts")
+NOT_COMPARED: Final = ("wipes", "varied", "restarts", "clocks")
 """Faults that go only with policies that read one replica at a time."""
 UNRULY: Final = "unruly"
 """All faults, with liars that leave messages out, repeat and disorder them, be it two of seven."""

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from holdfast.protocol.diagram import Diagram, StagePlan
+from holdfast.protocol.event_clock import EventClock
 from holdfast.protocol.line import Retention
 from holdfast.protocol.place import Settings
 from holdfast.sim.faults import Fault
@@ -24,6 +25,8 @@ class Reading:
     source: str
     key: str
     value: int
+    at: int = 0
+    """The time that it says, where its source goes by that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,20 +60,18 @@ class Scenario:
     until: int = END
     """When all is over."""
     clocks: int = 20_000
-    """So far clocks may be ahead."""
+    """So far clocks of sources may be ahead."""
     clocks_step: bool = False
     """Whether they are other ones after a restart."""
+    event_clocks: Mapping[str, EventClock] = field(default_factory=dict)
+    """Sources whose readings say their own times, and what they start with."""
+    counts_sleep: bool = True
+    """Whether steady clocks go on while their machine is suspended."""
 
     @property
     def has_wild_clocks(self) -> bool:
         """Whether clocks are farther apart than is promised anything for but the right rows."""
         return self.clocks >= WILD
-
-    @property
-    def takes_steps_for_faults(self) -> bool:
-        """Whether a source may come back so much behind its former time that what it says is missed
-        for ever, or until everybody has forgotten how it was: not before the end."""
-        return self.has_wild_clocks and self.clocks_step
 
     @property
     def keeps_all(self) -> bool:

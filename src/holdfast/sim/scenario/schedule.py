@@ -9,11 +9,12 @@ from typing import Final
 
 from holdfast.sim.faults import Breakable, Fault, FaultKind, draw_faults
 from holdfast.sim.scenario.scenario import Scenario
-from holdfast.sim.scenario.times import FIRST_FAULT, HEALED
+from holdfast.sim.scenario.times import FIRST_FAULT, HEALED, HOUR, WILD
 
-__all__ = ["draw_schedule"]
+__all__ = ["draw_ahead", "draw_schedule"]
 
-VARIED: Final = tuple(kind for kind in FaultKind if kind is not FaultKind.REBOOT)
+NOT_VARIED: Final = (FaultKind.REBOOT, FaultKind.STEP, FaultKind.SUSPEND)
+VARIED: Final = tuple(kind for kind in FaultKind if kind not in NOT_VARIED)
 WITHOUT_CLIENTS: Final = tuple(kind for kind in VARIED if kind is not FaultKind.CLIENT)
 LINKS: Final = (FaultKind.CUT, FaultKind.ONE_WAY, FaultKind.PARTITION, FaultKind.FLAP)
 
@@ -27,6 +28,8 @@ def draw_schedule(random: Random, scenario: Scenario) -> list[Fault]:
         return _draw_short(random, scenario, breakable)
     if family == "wipes":
         return _draw_wipe(random, scenario, breakable)
+    if family == "clocks":
+        return _draw_clocks(random, scenario, breakable)
     kinds = {
         "cuts": LINKS,
         "crashes": (FaultKind.CRASH, FaultKind.FREEZE, FaultKind.STAGE),
@@ -105,6 +108,50 @@ def _draw_wipe(random: Random, scenario: Scenario, breakable: Breakable) -> list
         kinds=LINKS,
     )
     return sorted(wiped + others, key=lambda fault: fault.start)
+
+
+def draw_ahead(random: Random) -> int:
+    """How far a clock is ahead: most are nearly right."""
+    right, off = random.randrange(20_000), random.randrange(50_000, 400_000)
+    return random.choice([right, right, right, off, random.randrange(1_000_000, 5_000_000), HOUR])
+
+
+def _draw_clocks(random: Random, scenario: Scenario, breakable: Breakable) -> list[Fault]:
+    """Clocks are set, forward and back, and machines suspended: of one party, of all sources, or of
+    some of all kinds, that share a machine. Now and then other things fail too."""
+    everybody = (*breakable.parties, *breakable.clients)
+    sources = scenario.diagram.sources
+    readers = [name for name in everybody if name not in sources]
+    # Where the sources keep theirs, all that is promised of latency and of previews holds.
+    settable = readers if scenario.clocks < WILD else list(everybody)
+    groups = [
+        *([name] for name in settable),
+        *([list(sources)] if scenario.clocks >= WILD else []),
+        random.sample(settable, random.randrange(1, len(settable) + 1)),
+    ]
+    faults = []
+    for _ in range(random.randrange(1, 5)):
+        start = random.randrange(FIRST_FAULT, HEALED)
+        targets = tuple(random.choice(groups))
+        faults.append(Fault(FaultKind.STEP, start, start, targets, draw_ahead(random)))
+    if random.random() < 0.3:
+        return sorted(faults, key=lambda fault: fault.start)
+    for _ in range(random.randrange(3)):
+        start = random.randrange(FIRST_FAULT, HEALED - 2_000_000)
+        end = start + random.randrange(50_000, 2_000_000)
+        name = random.choice(everybody)
+        faults.append(Fault(FaultKind.SUSPEND, start, end, (name,)))
+    faults += draw_faults(
+        random,
+        breakable,
+        count=random.randrange(4),
+        begin=FIRST_FAULT,
+        end=HEALED,
+        shortest=50_000,
+        longest=3_000_000,
+        kinds=VARIED,
+    )
+    return sorted(faults, key=lambda fault: fault.start)
 
 
 def _draw_short(random: Random, scenario: Scenario, breakable: Breakable) -> list[Fault]:

@@ -15,6 +15,7 @@ SOURCES_STOP: Final = 5_300_000
 END: Final = 6_800_000
 WIPES_END: Final = 16_000_000
 """Where all replicas of a stage lose their state it takes longer, stage by stage."""
+HOUR: Final = 3_600_000_000
 WILD: Final = 1_000_000
 """So far clocks are apart that nobody has set."""
 TWIN_PERIOD: Final = 25_000
@@ -24,3 +25,7 @@ CORRECTED: Final = 2_000_000
 """With bounded memory: for how long after a failure previews are still corrected."""
 MOST_KEPT: Final = 1_500_000
 """With bounded memory and a stage that does not converge: what is kept."""
+LOOK: Final = 50_000
+"""So often a source looks whether silence has lasted; the loop that is shipped, every second."""
+SILENCE: Final = 1_500_000
+"""So long a source whose readings say their own times has none."""
