@@ -11,12 +11,13 @@ from holdfast.protocol.composition.documents import ServiceObject
 from holdfast.protocol.composition.windows import NotBroughtError
 from holdfast.tenants.catalog import Catalog
 from holdfast.tenants.engine.fairness import Budget
-from holdfast.tenants.engine.operating import Outcome, operate, read_outcome, write_outcome
+from holdfast.tenants.engine.operating import Outcome, operate, read_outcome, row_of, write_outcome
 from holdfast.tenants.engine.planning import Bundle, Plan, Planner
 from holdfast.tenants.engine.storing import complete, run_batch
 from holdfast.tenants.log import Log, Publication, Receipt
 from holdfast.tenants.quotas import Quotas
-from holdfast.tenants.store.database import open_database
+from holdfast.tenants.store.database import Database, open_database
+from holdfast.tenants.store.pages import updates_in_pages
 from holdfast.tenants.store.schema import create_tables
 
 
@@ -67,10 +68,8 @@ class Platform:
         return done
 
     def updates(self, path: str) -> list[dict[str, Any]]:
-        rows = self.database.rows(
-            "SELECT body FROM updates WHERE path = ? AND late = 0 ORDER BY number", (path,)
-        )
-        return [msgspec.json.decode(body) for (body,) in rows]
+        rows = [row for row in stored_updates(self.database) if row[0] == path and not row[5]]
+        return [msgspec.json.decode(row[6]) for row in rows]
 
     def values(self, path: str, channel: str) -> list[Any]:
         return [update["values"][channel] for update in self.updates(path)]
@@ -78,16 +77,27 @@ class Platform:
     def contents(self) -> list[Any]:
         """All that was made of the log."""
         tables = {
-            "updates": "path, number",
             "latest": "path, partition_key",
             "failures": "path, position, number",
             "lags": "path, source",
             "numbers": "path",
         }
         return [
-            self.database.rows(f"SELECT * FROM {table} ORDER BY {order}")
-            for table, order in tables.items()
+            stored_updates(self.database),
+            *(
+                self.database.rows(f"SELECT * FROM {table} ORDER BY {order}")
+                for table, order in tables.items()
+            ),
         ]
+
+
+def stored_updates(database: Database) -> list[tuple[Any, ...]]:
+    """As rows of the table, those in pages too, by path and number."""
+    rows = database.rows("SELECT * FROM updates")
+    for (path,) in database.rows("SELECT DISTINCT path FROM pages"):
+        paged = updates_in_pages(database, path, -1, -(2**62), 2**62)
+        rows += [row_of(update, 0) for update in paged]
+    return sorted(rows, key=lambda row: row[:2])
 
 
 def simple(**types: str) -> dict[str, Any]:

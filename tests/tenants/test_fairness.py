@@ -17,7 +17,7 @@ from holdfast.tenants.engine.planning import ALONE, Planner
 from holdfast.tenants.engine.planning import SHARED as BUDGET
 from holdfast.tenants.engine.storing import last_batch, progress, run_batch, store
 from holdfast.tenants.log import Publication
-from tests.tenants.rig import SHARED, Platform, derived, replay, simple
+from tests.tenants.rig import SHARED, Platform, derived, replay, simple, stored_updates
 
 
 def flat(_: Item) -> Cost:
@@ -35,7 +35,7 @@ def test_every_entry_is_taken_once_in_the_order_of_its_tenant(
     queue = FairQueue()
     items = [Item(n, tenant, tenant, change, 1) for n, (tenant, change) in enumerate(given_)]
     for item in items:
-        queue.add(item)
+        queue.add([item])
     budget = Budget(micros, 1000, entries)
     taken: defaultdict[str, list[Item]] = defaultdict(list)
     while len(queue):
@@ -55,17 +55,17 @@ def test_every_entry_is_taken_once_in_the_order_of_its_tenant(
 def test_a_tenant_with_one_entry_is_in_the_next_batch_whatever_another_has_queued() -> None:
     queue = FairQueue()
     for n in range(100_000):
-        queue.add(Item(n, "eve", "eve/o/s", False, 1))
+        queue.add([Item(n, "eve", "eve/o/s", False, 1)])
     for n in range(100):
         queue.take_updates(flat, Budget(1000, 10**6, 10**6))
-        queue.add(Item(200_000 + n, "ben", "ben/o/s", False, 1))
+        queue.add([Item(200_000 + n, "ben", "ben/o/s", False, 1)])
         assert "ben" in {e.tenant for e in queue.take_updates(flat, Budget(1000, 10**6, 10**6))}
 
 
 def test_an_entry_larger_than_all_bounds_goes_alone() -> None:
     queue = FairQueue()
     for n in range(3):
-        queue.add(Item(n, "eve", "eve/o/s", False, 1))
+        queue.add([Item(n, "eve", "eve/o/s", False, 1)])
     for n in range(3):
         taken = queue.take_updates(lambda _: Cost(1e9, 2**40), Budget(10, 10, 10))
         assert [item.position for item in taken] == [n]
@@ -95,7 +95,7 @@ def test_a_burst_into_a_long_chain_is_many_batches_and_others_wait_for_one(tmp_p
         batches += 1
     # The first waits for the change of the document only.
     assert batches <= 2
-    results = platform.database.rows("SELECT count(*) FROM updates")[0][0]
+    results = len(stored_updates(platform.database))
     micros = ALONE.micros + BUDGET.micros
     assert results < 2 * micros / 30
     assert progress(platform.database) < platform.log.end

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
+import numpy as np
 from cel_expr_python import cel
 
 from holdfast.errors import InvalidArgumentError
@@ -28,6 +29,7 @@ from holdfast.protocol.composition.bounds import (
 from holdfast.protocol.composition.documents import DocumentError, Stream
 from holdfast.protocol.composition.settling import WINDOW, ExpressionError
 from holdfast.tenants.syntax import read_syntax
+from holdfast.tenants.vectors import Vector, vector_of
 
 __all__ = ["Broken", "Compiled", "Types", "compile_stream", "compiled_or_broken"]
 
@@ -47,6 +49,7 @@ _TYPES: Final = {
 }
 _KEPT: Final = ("min", "max", "first", "last", "sum")
 """Aggregates that answer the type they are given."""
+_DTYPES: Final = {float: np.float64, bool: np.bool_}
 _HAS: Final = re.compile(r"\bhas\s*\(")
 MOST_LIFT: Final = 1_000
 """Steps to read one update into an aggregate: there are many of them."""
@@ -63,26 +66,31 @@ _HINTS: Final = {
 }
 
 
-def _function(name: str, count: int, run: Callable[..., float]) -> Any:
+_FUNCTIONS: Final[dict[str, tuple[int, Callable[..., float]]]] = {
+    "pow": (2, math.pow),
+    "sqrt": (1, math.sqrt),
+    "exp": (1, math.exp),
+    "ln": (1, math.log),
+    "abs": (1, abs),
+    "floor": (1, lambda x: float(math.floor(x))),
+    "ceil": (1, lambda x: float(math.ceil(x))),
+    "round": (1, lambda x: float(round(x))),
+    "min": (2, min),
+    "max": (2, max),
+    "sin": (1, math.sin),
+    "cos": (1, math.cos),
+    "atan2": (2, math.atan2),
+}
+"""All are of numbers: how many, and what runs them."""
+_RUNNING: Final = {name: run for name, (_, run) in _FUNCTIONS.items()}
+
+
+def _declared(name: str, count: int, run: Callable[..., float]) -> Any:
     overload = cel.Overload(f"{name}_{count}", _T.DOUBLE, [_T.DOUBLE] * count, False, run)
     return cel.FunctionDecl(name, [overload])
 
 
-_FUNCTIONS: Final = [
-    _function("pow", 2, math.pow),
-    _function("sqrt", 1, math.sqrt),
-    _function("exp", 1, math.exp),
-    _function("ln", 1, math.log),
-    _function("abs", 1, abs),
-    _function("floor", 1, lambda x: float(math.floor(x))),
-    _function("ceil", 1, lambda x: float(math.ceil(x))),
-    _function("round", 1, lambda x: float(round(x))),
-    _function("min", 2, min),
-    _function("max", 2, max),
-    _function("sin", 1, math.sin),
-    _function("cos", 1, math.cos),
-    _function("atan2", 2, math.atan2),
-]
+_DECLARED: Final = [_declared(name, *each) for name, each in _FUNCTIONS.items()]
 
 
 @dataclass(frozen=True)
@@ -92,6 +100,8 @@ class _Program:
     variables: frozenset[str]
     type: str
     work: int
+    vector: Vector | None
+    """For many updates at once, if that can be."""
 
     def run(self, scope: Mapping[str, Any]) -> Any:
         data = {name: scope[name] for name in self.variables if name in scope}
@@ -102,6 +112,21 @@ class _Program:
         if result.type() == _T.ERROR:
             raise ExpressionError(f"{self.place}: {_first_line(result.value())}")
         return result.plain_value()
+
+    def columns(self, given: Mapping[str, list[Any]], count: int) -> list[Any]:
+        """For values of many updates; raises if any fails, or if it asks for anything but them."""
+        names = sorted(self.variables)
+        if not names:
+            return [self.run({})] * count
+        if self.vector is not None:
+            arrays: dict[str, Any] = {
+                name: np.array(given[name], _DTYPES[type(given[name][0])]) for name in names
+            }
+            with np.errstate(all="ignore"):
+                made: list[Any] = self.vector(arrays).tolist()
+            return made
+        rows = zip(*(given[name] for name in names), strict=True)
+        return [self.run(dict(zip(names, row, strict=True))) for row in rows]
 
 
 class Compiled:
@@ -136,6 +161,16 @@ class Compiled:
     def values(self, scope: Mapping[str, Any]) -> dict[str, Any]:
         return {name: program.run(scope) for name, program in self._channels.items()}
 
+    def columns(
+        self, inputs: Mapping[str, Mapping[str, list[Any]]], count: int
+    ) -> dict[str, list[Any]]:
+        given = {
+            f"{alias}.{name}": column
+            for alias, columns in inputs.items()
+            for name, column in columns.items()
+        }
+        return {name: program.columns(given, count) for name, program in self._channels.items()}
+
     def calls(self, scope: Mapping[str, Any]) -> Sequence[str]:
         return [action for action, when in self._calls if when is None or when.run(scope)]
 
@@ -162,6 +197,11 @@ class Broken:
         raise ExpressionError(self._message)
 
     def calls(self, scope: Mapping[str, Any]) -> Sequence[str]:
+        raise ExpressionError(self._message)
+
+    def columns(
+        self, inputs: Mapping[str, Mapping[str, list[Any]]], count: int
+    ) -> dict[str, list[Any]]:
         raise ExpressionError(self._message)
 
 
@@ -273,10 +313,11 @@ class _Scope:
     """What an expression may name; made once for all expressions of a stream."""
 
     def __init__(self, variables: Mapping[str, str]) -> None:
+        self.types = variables
         self.bounds = {name: bound_of_type(kind) for name, kind in variables.items()}
         self.environment = cel.NewEnv(
             variables={name: _TYPES[kind] for name, kind in variables.items()},
-            functions=_FUNCTIONS,
+            functions=_DECLARED,
         )
 
 
@@ -299,7 +340,8 @@ def _compile(place: str, source: str, wanted: str | None, scope: _Scope, most: i
         work = check_cost(syntax, scope.bounds, most)
     except InvalidArgumentError as error:
         raise DocumentError(f"{place}: {error}") from None
-    return _Program(place, expression, names_in(syntax) & set(scope.bounds), kind, work)
+    vector = vector_of(syntax, scope.types, _RUNNING)
+    return _Program(place, expression, names_in(syntax) & set(scope.bounds), kind, work, vector)
 
 
 def _answer(place: str, function: str, kind: str) -> str:

@@ -8,10 +8,11 @@ One process writes it. Publications of several threads that come at once are com
 from __future__ import annotations
 
 import threading
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -25,8 +26,13 @@ __all__ = [
     "Publication",
     "Receipt",
     "following_numbers",
-    "read_at",
+    "read_changes",
+    "read_runs",
 ]
+
+SHORT_RUN: Final = 50
+"""Positions that are not worth a statement of their own."""
+_ENTRIES: Final = "SELECT position, kind, path, number, timestamp, partition_key, body FROM log"
 
 
 class Entry(NamedTuple):
@@ -228,15 +234,30 @@ def following_numbers(database: Database | Work, paths: Sequence[str], end: int)
     return found
 
 
-def read_at(database: Database | Work, positions: Sequence[int]) -> list[Entry]:
-    """The entries at these positions, in the order of the log."""
-    rows = rows_among(
-        database,
-        "SELECT position, kind, path, number, timestamp, partition_key, body FROM log "
-        "WHERE position IN (@)",
-        positions,
+def read_runs(database: Database | Work, runs: Iterable[tuple[int, int]]) -> list[Entry]:
+    """The entries from each first position to each last one, in the order of the log."""
+    found: list[Entry] = []
+    single: list[int] = []
+    for first, last in runs:
+        if last - first < SHORT_RUN:
+            single += range(first, last + 1)
+        else:
+            statement = f"{_ENTRIES} WHERE position >= ? AND position <= ?"
+            found += map(Entry._make, database.rows(statement, (first, last)))
+    rows = rows_among(database, f"{_ENTRIES} WHERE position IN (@)", single)
+    return sorted([*found, *map(Entry._make, rows)])
+
+
+def read_changes(database: Database | Work, runs: Sequence[tuple[int, int]]) -> list[Entry]:
+    """The changes of documents among them."""
+    if not runs:
+        return []
+    rows = database.rows(
+        f"{_ENTRIES} WHERE kind = 'change' AND position >= ? AND position <= ? ORDER BY position",
+        (runs[0][0], runs[-1][1]),
     )
-    return sorted(Entry(*row) for row in rows)
+    starts = [first for first, _ in runs]
+    return [Entry._make(row) for row in rows if row[0] <= runs[bisect_right(starts, row[0]) - 1][1]]
 
 
 def _row(position: int, number: int, publication: Publication) -> tuple[Any, ...]:

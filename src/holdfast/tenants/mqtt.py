@@ -25,6 +25,7 @@ from holdfast.tenants.engine.storing import progress
 from holdfast.tenants.errors import ForbiddenError
 from holdfast.tenants.registry import Tenant
 from holdfast.tenants.service import Service, read_updates
+from holdfast.tenants.store.pages import between_positions
 from holdfast.wire.mqtt import BrokerThread
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 __all__ = ["MqttBridge"]
 
 AT_ONCE: Final = 500
+
+_ENCODE = msgspec.json.Encoder(order="deterministic").encode
 FOR_EVER: Final = 0xFFFFFFFF
 PATIENCE: Final = 10.0
 LOOK: Final = 1.0
@@ -164,32 +167,36 @@ class MqttBridge:
     def _run(self) -> None:
         while not self._end.is_set():
             try:
-                if self._client.is_connected() and self._forward() == AT_ONCE:
+                if self._client.is_connected() and self._forward():
                     continue
             except Exception:
                 logger.exception("mqtt: will be tried again")
             self._bell.wait(LOOK)
             self._bell.clear()
 
-    def _forward(self) -> int:
-        """Updates that were settled since the last ones that the broker has."""
+    def _forward(self) -> bool:
+        """Send updates that were settled since the last ones that the broker has; answers whether
+        there are more."""
         database = self._service.database
         rows = database.rows("SELECT position FROM progress WHERE name = 'mqtt'")
         done = int(rows[0][0]) if rows else 0
+        # Beyond it, results of earlier entries may still come.
+        end = progress(database)
+        paged = between_positions(database, done, end, AT_ONCE)
+        rows = database.rows(
+            "SELECT position FROM updates WHERE position > ? AND position <= ? AND late = 0 "
+            "ORDER BY position LIMIT 1 OFFSET ?",
+            (done, end, AT_ONCE - 1),
+        )
+        # Those of one position go together: what is noted is a position.
+        bound = min([end, *(row[0] for row in rows), *(row[0] for row in paged[AT_ONCE - 1 :][:1])])
         found = database.rows(
             "SELECT position, path, body FROM updates WHERE position > ? AND position <= ? "
-            "AND late = 0 ORDER BY position, path, number LIMIT ?",
-            # Beyond it, results of earlier entries may still come.
-            (done, progress(database), AT_ONCE),
+            "AND late = 0 ORDER BY position, path, number",
+            (done, bound),
         )
-        if len(found) == AT_ONCE and found[0][0] != found[-1][0]:
-            # Those of one position go together: what is noted is a position.
-            found = [row for row in found if row[0] != found[-1][0]]
-        elif len(found) == AT_ONCE:
-            found = database.rows(
-                "SELECT position, path, body FROM updates WHERE position = ? AND late = 0",
-                (found[0][0],),
-            )
+        found += [(at, path, _ENCODE(each).decode()) for at, path, each in paged if at <= bound]
+        found.sort(key=lambda row: row[:2])
         outgoing = self._outgoing({path for _, path, _ in found})
         for _, path, body in found:
             if path in outgoing:
@@ -201,7 +208,7 @@ class MqttBridge:
                     "ON CONFLICT (name) DO UPDATE SET position = excluded.position",
                     (found[-1][0],),
                 )
-        return len(found)
+        return bound < end
 
     def _outgoing(self, paths: set[str]) -> set[str]:
         """Those of these streams that may go out, with all that is in them."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 from math import cos, radians
 from typing import Any, Final
 
@@ -12,11 +13,13 @@ from holdfast.protocol.composition.definitions import admits, channel_types, dis
 from holdfast.protocol.composition.documents import Near, Stream
 from holdfast.protocol.composition.graph import novelty
 from holdfast.protocol.composition.provenance import refusing
+from holdfast.protocol.composition.updates import Update
 from holdfast.tenants.errors import ForbiddenError, NotFoundError
 from holdfast.tenants.graph import around, edges_from, edges_into, narrowest_tag, streams_at
 from holdfast.tenants.provenance import Provenance, refusal
 from holdfast.tenants.quotas import Quotas, kept_of
 from holdfast.tenants.store.database import FOREVER, Database
+from holdfast.tenants.store.pages import last_in_pages, updates_in_pages
 
 __all__ = ["Reading", "Wanted"]
 
@@ -68,10 +71,14 @@ class Reading:
             "ORDER BY number DESC LIMIT 1",
             values,
         )
+        found = [_shown(*row) for row in rows]
+        paged = None if key else last_in_pages(self._database, path)
+        if paged is not None:
+            found.append(_as_json(paged))
         self.stream(tenant, path)
-        if not rows:
+        if not found:
             raise NotFoundError(f"stream: {path} has no update yet")
-        return _shown(*rows[0])
+        return max(found, key=_offset)
 
     def updates(self, tenant: str, path: str, wanted: Wanted) -> list[dict[str, Any]]:
         """In the order of their offsets."""
@@ -93,9 +100,13 @@ class Reading:
             "ORDER BY number LIMIT ?",
             [*values, wanted.limit],
         )
+        found = [_shown(body, late) for body, late, *place in rows if _is_near(wanted.near, place)]
+        if not (wanted.key or wanted.near is not None or (wanted.text or "").strip("*")):
+            paged = updates_in_pages(self._database, path, wanted.after, wanted.since, wanted.until)
+            found += map(_as_json, islice(paged, wanted.limit))
         # Again: what was read may have come of a change since the first look.
         self.stream(tenant, path)
-        return [_shown(body, late) for body, late, *place in rows if _is_near(wanted.near, place)]
+        return sorted(found, key=_offset)[: wanted.limit]
 
     def failures(self, tenant: str, path: str, limit: int) -> list[dict[str, Any]]:
         """The newest first; only the owner sees them, for they may quote values. While the owner
@@ -200,6 +211,15 @@ class Reading:
             following.setdefault(source, []).append(target)
         names = sorted({path, *following})
         return novelty(names, following)[path]
+
+
+def _offset(update: dict[str, Any]) -> int:
+    return int(update["offset"])
+
+
+def _as_json(update: Update) -> dict[str, Any]:
+    made: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(update, order="deterministic"))
+    return made
 
 
 def _shown(body: str, late: int) -> dict[str, Any]:

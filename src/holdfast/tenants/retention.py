@@ -19,6 +19,7 @@ from holdfast.tenants.graph import streams_at
 from holdfast.tenants.quotas import Kept, Quotas, kept_of
 from holdfast.tenants.service import Service
 from holdfast.tenants.store.database import Database
+from holdfast.tenants.store.pages import drop_pages, offsets_in_pages, updates_in_pages
 
 __all__ = ["Retention"]
 
@@ -73,6 +74,7 @@ class Retention:
             path
             for statement in (
                 "SELECT DISTINCT path FROM updates WHERE position > ? AND position <= ?",
+                "SELECT DISTINCT path FROM pages WHERE last_position > ? AND position <= ?",
                 "SELECT DISTINCT path FROM failures WHERE position > ? AND position <= ?",
                 "SELECT path FROM streams WHERE since > ? AND since <= ?",
             )
@@ -100,14 +102,20 @@ class Retention:
     def _trim(self, path: str, kept: Kept, until: int) -> int:
         database = self._service.database
         _trim_failures(database, path)
-        bounds = database.rows(
-            "SELECT min(number), max(number) FROM updates WHERE path = ?", [path]
-        )
-        first, last = bounds[0]
-        if first is None:
+        bounds = [
+            int(bound)
+            for statement in (
+                "SELECT min(number), max(number) FROM updates WHERE path = ?",
+                "SELECT min(number), max(last) FROM pages WHERE path = ?",
+            )
+            for bound in database.rows(statement, [path])[0]
+            if bound is not None
+        ]
+        if not bounds:
             return 0
+        first, last = min(bounds), max(bounds)
         cut = max(_by_count(database, path, kept, first, last), _by_age(database, path, kept, last))
-        return self._drop(path, int(first), cut, until) if cut > first else 0
+        return self._drop(path, first, cut, until) if cut > first else 0
 
     def _drop(self, path: str, first: int, cut: int, until: int) -> int:
         """All before an offset, some at a time."""
@@ -118,7 +126,7 @@ class Retention:
                 gone = work.run(
                     "DELETE FROM updates WHERE path = ? AND number < ? AND position <= ?",
                     (path, before, until),
-                )
+                ) + drop_pages(work, path, before, until)
                 work.run(
                     "DELETE FROM log WHERE path = ? AND number < ? AND kind = 'update' "
                     "AND position <= ?",
@@ -153,11 +161,12 @@ def _by_count(database: Database, path: str, kept: Kept, first: int, last: int) 
     """The first offset that stays."""
     if last - first + 1 <= kept.updates * MARGIN:
         return first
+    most = kept.updates
     rows = database.rows(
-        "SELECT number FROM updates WHERE path = ? ORDER BY number DESC LIMIT 1 OFFSET ?",
-        (path, kept.updates - 1),
+        "SELECT number FROM updates WHERE path = ? ORDER BY number DESC LIMIT ?", (path, most)
     )
-    return int(rows[0][0]) if rows else first
+    newest = [*offsets_in_pages(database, path, most), *(int(number) for (number,) in rows)]
+    return sorted(newest, reverse=True)[most - 1] if len(newest) >= most else first
 
 
 def _by_age(database: Database, path: str, kept: Kept, last: int) -> int:
@@ -165,12 +174,24 @@ def _by_age(database: Database, path: str, kept: Kept, last: int) -> int:
     that come today are kept."""
     if kept.age is None:
         return 0
+    newest = [
+        int(at)
+        for statement in (
+            "SELECT max(timestamp) FROM updates WHERE path = ?",
+            "SELECT max(until) FROM pages WHERE path = ?",
+        )
+        for (at,) in database.rows(statement, (path,))
+        if at is not None
+    ]
+    since = max(newest) - kept.age
     rows = database.rows(
-        "SELECT min(number) FROM updates WHERE path = ? AND timestamp > "
-        "(SELECT max(timestamp) FROM updates WHERE path = ?) - ?",
-        (path, path, kept.age),
+        "SELECT min(number) FROM updates WHERE path = ? AND timestamp > ?", (path, since)
     )
-    return min(int(rows[0][0]), last)
+    found = [int(number) for (number,) in rows if number is not None]
+    paged = next(updates_in_pages(database, path, -1, since + 1, 2**62), None)
+    if paged is not None:
+        found.append(paged.offset)
+    return min(last, *found)
 
 
 def _trim_failures(database: Database, path: str) -> None:

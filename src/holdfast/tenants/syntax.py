@@ -7,6 +7,7 @@ is looped over and called are read here, straight from the wire format: no gener
 from __future__ import annotations
 
 from collections.abc import Iterator
+from struct import unpack
 
 from holdfast.errors import InvalidArgumentError
 from holdfast.protocol.composition.bounds import Syntax
@@ -15,6 +16,7 @@ __all__ = ["read_syntax"]
 
 _ANY_VALUE = 2
 _CHECKED_EXPR = 4
+_BOOLEAN, _DOUBLE = 2, 5
 _CONSTANT, _NAME, _SELECT, _CALL, _LIST, _STRUCT, _LOOP = 3, 4, 5, 6, 7, 8, 9
 
 
@@ -31,8 +33,15 @@ def _expression(data: bytes) -> Syntax:
 
 
 def _constant(data: bytes) -> Syntax:
-    sizes = [len(value) for number, value in _fields(data) if isinstance(value, bytes)]
-    return Syntax("constant", size=max([1, *sizes]))
+    size, found = 1, None
+    for number, value in _fields(data):
+        if isinstance(value, int):
+            found = bool(value) if number == _BOOLEAN else None
+        elif number == _DOUBLE:
+            found = unpack("<d", value)[0]
+        else:
+            size = max(size, len(value))
+    return Syntax("constant", size=size, value=found)
 
 
 def _name(data: bytes) -> Syntax:
@@ -106,7 +115,7 @@ def _fields(data: bytes) -> Iterator[tuple[int, bytes | int]]:
                 value, at = _varint(data, at)
                 yield tag >> 3, value
             case 1:
-                yield tag >> 3, 1
+                yield tag >> 3, data[at : at + 8]
                 at += 8
             case 2:
                 size, at = _varint(data, at)

@@ -116,6 +116,16 @@ class Summing:
     def calls(self, scope: Mapping[str, Any]) -> Sequence[str]:
         return ()
 
+    def columns(
+        self, inputs: Mapping[str, Mapping[str, list[Any]]], count: int
+    ) -> dict[str, list[Any]]:
+        made = []
+        for row in range(count):
+            scope = {f"{alias}.n": columns["n"][row] for alias, columns in inputs.items()}
+            present = {f"{alias}._present": True for alias in inputs}
+            made.append(self.values({**scope, **present})["n"])
+        return {"n": made}
+
 
 @st.composite
 def graphs(draw: st.DrawFn, most: int = 6) -> tuple[list[str], list[Described]]:

@@ -33,6 +33,8 @@ class Syntax:
     """Of a loop: what it runs over, start, condition, step, result."""
     size: int = 1
     """Of a constant."""
+    value: float | bool | None = None
+    """Of a constant that is a number or a boolean."""
     variables: tuple[str, ...] = ()
     """Of a loop: for the element, for the result so far, for a second one of the element."""
 

@@ -33,6 +33,7 @@ __all__ = [
     "Part",
     "Settled",
     "World",
+    "owners_of",
     "settle",
 ]
 
@@ -40,6 +41,7 @@ LONGEST_KEY: Final = 128
 WORK_OF_OTHERS: Final = 200_000
 LARGEST_RESULT: Final = 262_144
 """Bytes, about: as much as can be published at once."""
+PLAIN_TYPES: Final = frozenset({"number", "integer", "boolean"})
 WINDOW: Final = "window"
 """What expressions call the record of an aggregate."""
 
@@ -64,6 +66,10 @@ class Calculation(Protocol):
     def lift(self, name: str, scope: Mapping[str, Any]) -> Any: ...
     def values(self, scope: Mapping[str, Any]) -> dict[str, Any]: ...
     def calls(self, scope: Mapping[str, Any]) -> Sequence[str]: ...
+    def columns(
+        self, inputs: Mapping[str, Mapping[str, list[Any]]], count: int
+    ) -> dict[str, list[Any]]:
+        """The values of many results, by the channels of the inputs; raises if any fails."""
 
 
 class Node(msgspec.Struct, frozen=True):
@@ -223,6 +229,10 @@ class Part:
             for number, cycle in enumerate(components(names, following))
             for name in cycle
         }
+        self.is_plain = len(set(self.rank.values())) == len(self.rank) and all(
+            map(_is_plain, self.nodes.values())
+        )
+        """Many updates can be settled at once (`columns`)."""
 
 
 @dataclass
@@ -480,7 +490,7 @@ class _Settlement:
             values,
             key,
             {alias: (each.stream, each.offset) for alias, each in seen.items() if each is not None},
-            _owners(shape.owner, present),
+            owners_of(shape.owner, [(each.stream, each.owners) for each in present]),
         )
         if stream.actions:
             self._settled.calls += [Call(made, action) for action in calculation.calls(scope)]
@@ -570,11 +580,30 @@ def _is_needed(node: Node, alias: str) -> bool:
     return not node.stream.inputs[alias].optional and node.sources[alias] != (node.path,)
 
 
-def _owners(owner: str, inputs: Sequence[Update]) -> tuple[str, ...]:
+def _is_plain(node: Node) -> bool:
+    """Without a state but the last result, and with values that all weigh the same."""
+    stream = node.stream
+    return (
+        stream.group is None
+        and stream.aggregate is None
+        and stream.filter is None
+        and not stream.actions
+        and all(str(channel.type) in PLAIN_TYPES for channel in stream.channels.values())
+        and not {"latitude", "longitude"} <= stream.channels.keys()
+        and bool(node.sources)
+        and all(
+            len(sources) == 1 and sources[0] != node.path and stream.inputs[alias].query is None
+            for alias, sources in node.sources.items()
+        )
+    )
+
+
+def owners_of(owner: str, inputs: Sequence[tuple[str, tuple[str, ...]]]) -> tuple[str, ...]:
+    """Of a result, by the streams and owners of what it is made of."""
     alone = (owner,)
-    if all(each.owners == alone for each in inputs):
+    if all(owners == alone for _, owners in inputs):
         return alone
     named = {owner}
-    for each in inputs:
-        named.update(each.owners or (each.stream.partition("/")[0],))
+    for stream, owners in inputs:
+        named.update(owners or (stream.partition("/")[0],))
     return tuple(sorted(named))

@@ -8,9 +8,9 @@ one batch at most, whatever another one has queued.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from heapq import heapify, heappop, heappush
+from heapq import heapify, heappop, heapreplace
 from itertools import islice
 from typing import NamedTuple
 
@@ -26,6 +26,7 @@ class Item(NamedTuple):
     is_change: bool
     size: int
     """Bytes of its body."""
+    has_key: bool = False
 
 
 class Cost(NamedTuple):
@@ -54,13 +55,15 @@ class FairQueue:
     def __len__(self) -> int:
         return sum(map(len, self._queues.values()))
 
-    def add(self, item: Item) -> None:
-        queue = self._queues.get(item.tenant)
-        if queue is None:
-            queue = self._queues[item.tenant] = deque()
-            # Nobody saves up time while idle.
-            self._tags[item.tenant] = max(self._now, self._tags.get(item.tenant, 0.0))
-        queue.append(item)
+    def add(self, items: Iterable[Item]) -> None:
+        """In the order of the log."""
+        for item in items:
+            queue = self._queues.get(item.tenant)
+            if queue is None:
+                queue = self._queues[item.tenant] = deque()
+                # Nobody saves up time while idle.
+                self._tags[item.tenant] = max(self._now, self._tags.get(item.tenant, 0.0))
+            queue.append(item)
 
     @property
     def tenants(self) -> set[str]:
@@ -117,21 +120,31 @@ class FairQueue:
             if is_next(queue[0])
         ]
         heapify(heap)
-        while heap and len(taken) < budget.entries:
+        is_full = False
+        while heap and not is_full:
             tag, tenant = heap[0]
             queue = self._queues[tenant]
-            more = cost(queue[0])
-            if taken and (micros + more.micros > budget.micros or size + more.size > budget.size):
-                break
-            heappop(heap)
-            taken.append(queue.popleft())
-            micros, size = micros + more.micros, size + more.size
-            self._now = max(self._now, tag)
-            self._tags[tenant] = tag + more.micros
+            # Until it is another tenant's turn.
+            others = min(heap[1:3], default=None)
+            while queue and is_next(queue[0]) and (others is None or (tag, tenant) < others):
+                more_micros, more_size = cost(queue[0])
+                is_full = len(taken) >= budget.entries or (
+                    bool(taken)
+                    and (micros + more_micros > budget.micros or size + more_size > budget.size)
+                )
+                if is_full:
+                    break
+                taken.append(queue.popleft())
+                micros, size = micros + more_micros, size + more_size
+                self._now = max(self._now, tag)
+                tag += more_micros
+            self._tags[tenant] = tag
+            if queue and is_next(queue[0]):
+                heapreplace(heap, (tag, tenant))
+            else:
+                heappop(heap)
             if not queue:
                 del self._queues[tenant]
-            elif is_next(queue[0]):
-                heappush(heap, (self._tags[tenant], tenant))
         if not self._queues:
             self._tags.clear()
             self._now = 0.0

@@ -15,6 +15,8 @@ from typing import Final
 
 import msgspec
 
+from holdfast.protocol.composition.columns import SettledColumns, settle_columns
+from holdfast.protocol.composition.pages import SHORTEST_PAGE, is_plain, pages_of, unpacked
 from holdfast.protocol.composition.settling import (
     Calculation,
     Lag,
@@ -28,8 +30,9 @@ from holdfast.protocol.composition.updates import Failure, Update
 from holdfast.protocol.composition.windows import Fetch, SavedWindow, Window
 from holdfast.tenants.engine.planning import Bundle
 from holdfast.tenants.expressions import compiled_or_broken
+from holdfast.tenants.store.pages import PageRow, page_row
 
-__all__ = ["COLUMNS", "Outcome", "operate", "read_outcome", "write_outcome"]
+__all__ = ["COLUMNS", "Outcome", "operate", "read_outcome", "row_of", "write_outcome"]
 
 FetchOf = Callable[[SavedWindow], Fetch]
 """Of a window: where its pairs come from that were not brought along."""
@@ -47,6 +50,8 @@ class Outcome(msgspec.Struct):
     """Of one bundle."""
 
     rows: list[StoredRow] = []
+    pages: list[PageRow] = []
+    """Plain updates that there are many of; no row has them."""
     positions: list[int] = []
     """Log entries that it came of; each has a row of its own."""
     latest: list[tuple[str, str, str]] = []
@@ -65,7 +70,8 @@ class Outcome(msgspec.Struct):
 
     @property
     def results(self) -> int:
-        return len(self.rows) - len(self.positions)
+        paged = sum(row[3] for row in self.pages)
+        return len(self.rows) + paged - len(self.positions)
 
 
 def operate(
@@ -78,15 +84,18 @@ def operate(
     calculations: dict[str, Calculation] = {
         node.path: compiled_or_broken(node.stream, bundle.types[node.path]) for node in bundle.nodes
     }
+    columns = settle_columns(bundle.entries, part, world, calculations, limits)
+    if columns is not None:
+        return _of_columns(columns)
     outcome = Outcome()
     lags: dict[tuple[str, str], Lag | None] = {}
-    last: dict[tuple[str, str], str] = {}
+    made = _Made()
     for update in bundle.entries:
         settled = settle(update, part, world, calculations, limits)
-        _note(outcome, update, settled, last)
+        _note(outcome, update, settled, made)
         if settled.lags:
             lags |= settled.lags
-    outcome.latest = [(path, key, body) for (path, key), body in last.items()]
+    made.put_into(outcome)
     outcome.lags = [(path, source, lag) for (path, source), lag in sorted(lags.items())]
     outcome.windows = [
         window.saved(path, scope)
@@ -96,19 +105,57 @@ def operate(
     return outcome
 
 
-def _note(
-    outcome: Outcome, update: Update, settled: Settled, last: dict[tuple[str, str], str]
-) -> None:
-    rows = outcome.rows
+class _Made:
+    """Updates of a bundle, some of which become pages."""
+
+    def __init__(self) -> None:
+        self._plain: dict[str, list[Update]] = {}
+        self._others: list[tuple[Update, int]] = []
+        self._last: dict[tuple[str, str], Update] = {}
+
+    def add(self, update: Update, *, late: bool = False) -> None:
+        if not late:
+            self._last[update.stream, update.key] = update
+        if late or not is_plain(update):
+            self._others.append((update, int(late)))
+        else:
+            self._plain.setdefault(update.stream, []).append(update)
+
+    def put_into(self, outcome: Outcome) -> None:
+        for some in self._plain.values():
+            if len(some) < SHORTEST_PAGE:
+                self._others += ((update, 0) for update in some)
+            else:
+                outcome.pages += map(page_row, pages_of(some))
+        outcome.rows += (row_of(update, late) for update, late in self._others)
+        outcome.latest += (
+            (path, key, _JSON(update).decode()) for (path, key), update in self._last.items()
+        )
+
+
+def _of_columns(settled: SettledColumns) -> Outcome:
+    outcome = Outcome(runs=settled.runs, work=settled.work)
+    for column in settled.columns:
+        if len(column.offsets) < SHORTEST_PAGE:
+            outcome.rows += (
+                row_of(update, 0) for page in column.pages() for update in unpacked(page)
+            )
+        else:
+            outcome.pages += map(page_row, column.pages())
+        last = column.last
+        outcome.latest.append((last.stream, "", _JSON(last).decode()))
+        if column.is_composite:
+            outcome.numbers[last.stream] = last.offset + 1
+        else:
+            outcome.positions += column.positions
+    return outcome
+
+
+def _note(outcome: Outcome, update: Update, settled: Settled, made: _Made) -> None:
     outcome.positions.append(update.position)
-    row = _row(update, int(settled.late))
-    rows.append(row)
-    if not settled.late:
-        last[update.stream, update.key] = row[6]
+    made.add(update, late=settled.late)
     for each in settled.updates:
-        row = _row(each, 0)
-        rows.append(row)
-        last[each.stream, each.key] = row[6]
+        made.add(each)
         outcome.numbers[each.stream] = each.offset + 1
     outcome.failures += settled.failures
     outcome.calls += [
@@ -120,7 +167,7 @@ def _note(
     outcome.work[update.stream] = max(settled.work, outcome.work.get(update.stream, 0))
 
 
-def _row(update: Update, late: int) -> StoredRow:
+def row_of(update: Update, late: int) -> StoredRow:
     values = update.values
     words = ""
     for value in values.values():

@@ -26,13 +26,13 @@ from holdfast.protocol.composition.definitions import admits, channel_types, own
 from holdfast.protocol.composition.documents import Access, Stream
 from holdfast.protocol.composition.graph import parts
 from holdfast.protocol.composition.provenance import Behind, refusing, rules_behind
-from holdfast.protocol.composition.settling import LARGEST_RESULT, Lag, Limits, Node
+from holdfast.protocol.composition.settling import LARGEST_RESULT, Lag, Limits, Node, Part
 from holdfast.protocol.composition.updates import Update
 from holdfast.protocol.composition.windows import SavedWindow
 from holdfast.tenants.catalog import Change
 from holdfast.tenants.engine.fairness import Budget, Cost, FairQueue, Item
 from holdfast.tenants.expressions import compiled_or_broken
-from holdfast.tenants.log import Entry, following_numbers, read_at
+from holdfast.tenants.log import Entry, following_numbers, read_runs
 from holdfast.tenants.store.database import Database, Work, rows_among
 from holdfast.tenants.store.windows import load_windows
 
@@ -40,7 +40,7 @@ __all__ = ["Bundle", "Plan", "Planner", "read_plan"]
 
 SHARED: Final = Budget(100_000, 32 * 2**20, 5_000)
 """Bounds of a batch while several tenants are active: others wait for it."""
-ALONE: Final = Budget(1_000_000, 32 * 2**20, 20_000)
+ALONE: Final = Budget(1_000_000, 32 * 2**20, 50_000)
 """Bounds of a batch while one tenant is active."""
 CAUTIOUS_SHARE: Final = 1 / 4
 """Part of these bounds that remains with each degree of caution."""
@@ -50,7 +50,12 @@ LARGEST_ENTRY: Final = 8 * Limits().work
 """Bytes of results that one update can set off: work is spent on them too."""
 ROW_BYTES: Final = 400
 """Bytes of a result beside its values."""
+PLAIN_BYTES: Final = 100
+"""The same, of one in a page."""
 NODE_MICROS: Final = 30.0
+PLAIN_MICROS: Final = 5.0
+"""Of a stream that is calculated in columns, as a rule; where something unusual happens, one after
+the other, it takes several times as long."""
 STEP_MICROS: Final = 0.03
 CHANGE_MICROS: Final = 500.0
 MEMBERS: Final = 100
@@ -191,6 +196,14 @@ class _Reached:
     @cached_property
     def cost(self) -> Cost:
         """Upper bound of what an update sets off here, as far as it can be told from documents."""
+        return self._cost(is_plain=False)
+
+    @cached_property
+    def plain_cost(self) -> Cost:
+        """The same, for one among many that are of no partition: those go in columns and pages."""
+        return self._cost(is_plain=Part(self.nodes.values()).is_plain)
+
+    def _cost(self, *, is_plain: bool) -> Cost:
         steps = size = 0
         for path, node in self.nodes.items():
             calculation = compiled_or_broken(node.stream, self.types[path])
@@ -198,8 +211,11 @@ class _Reached:
             if node.stream.aggregate is not None and node.window is None:
                 steps += calculation.lifting * MEMBERS
             values = sum(bound_of_type(each.type).weight for each in node.stream.channels.values())
-            size += ROW_BYTES + min(values, LARGEST_RESULT)
-        micros = NODE_MICROS * (1 + len(self.nodes)) + STEP_MICROS * min(steps, Limits().work)
+            size += min(values, LARGEST_RESULT)
+        nodes = len(self.nodes)
+        micros = PLAIN_MICROS if is_plain else NODE_MICROS
+        size += nodes * (PLAIN_BYTES if is_plain else ROW_BYTES)
+        micros = micros * (1 + nodes) + STEP_MICROS * min(steps, Limits().work)
         return Cost(micros, min(size, LARGEST_ENTRY))
 
     def behind(self, path: str, following: Mapping[str, Iterable[str]]) -> _Reached:
@@ -291,7 +307,7 @@ class Planner:
         if plan is None:
             raise StoreCorruptError(f"plans: batch {batch} is not recorded; start the server again")
         self.seconds = dict.fromkeys(self.seconds, 0.0)
-        found = read_at(self._database, plan.positions)
+        found = read_runs(self._database, plan.runs)
         entries = [entry for entry in found if entry.kind == "update"]
         changes = [entry for entry in found if entry.kind == "change"]
         self._forget(batch)
@@ -304,8 +320,8 @@ class Planner:
         groups = parts([path, *reached[path].nodes] for path in paths)
         home = {path: number for number, group in enumerate(groups) for path in group}
         gathered: list[list[Update]] = [[] for _ in groups]
-        for entry in entries:
-            gathered[home[entry.path]].append(_update(entry))
+        for update in _updates(entries):
+            gathered[home[update.stream]].append(update)
         dispatched = time.perf_counter()
         changed = [msgspec.json.decode(entry.body, type=Change) for entry in changes]
         fetched = _Fetched(self._database, paths, reached.values(), changed, plan.end)
@@ -338,7 +354,10 @@ class Planner:
         if item.is_change:
             return Cost(CHANGE_MICROS, item.size)
         reached = self._known.get(item.path)
-        cost = Cost(NODE_MICROS, 0) if reached is None else reached.cost
+        if reached is None:
+            cost = Cost(NODE_MICROS, 0)
+        else:
+            cost = reached.cost if item.has_key else reached.plain_cost
         return Cost(cost.micros, cost.size + item.size + ROW_BYTES)
 
     def _fill(self, batch: int) -> FairQueue:
@@ -353,15 +372,20 @@ class Planner:
         now = self._clock()
         while True:
             rows = database.rows(
-                "SELECT position, path, kind, length(body) FROM log WHERE position > ? "
+                "SELECT position, path, kind, length(body), partition_key FROM log "
+                "WHERE position > ? "
                 "ORDER BY position LIMIT ?",
                 (self._read, MOST_READ),
             )
-            for position, path, kind, size in rows:
-                tenant = owner_of(path)
-                if position > cursors.get(tenant, 0):
-                    self._seen[tenant] = now
-                    queue.add(Item(position, tenant, path, kind == "change", size))
+            tenants = {path: owner_of(path) for path in {row[1] for row in rows}}
+            self._seen |= dict.fromkeys(tenants.values(), now)
+            queue.add(
+                [
+                    Item(position, tenants[path], path, kind == "change", size, bool(key))
+                    for position, path, kind, size, key in rows
+                    if position > cursors.get(tenants[path], 0)
+                ]
+            )
             if not rows:
                 break
             self._read = int(rows[-1][0])
@@ -545,18 +569,15 @@ def _may(streams: Mapping[str, Stream], source: str, target: str) -> bool:
     return admits(source, streams[source], owner_of(target))
 
 
-def _update(entry: Entry) -> Update:
-    values = msgspec.json.decode(entry.body)
-    return Update(
-        entry.path,
-        entry.number,
-        entry.timestamp,
-        entry.position,
-        values,
-        entry.key,
-        {},
-        (owner_of(entry.path),),
-    )
+def _updates(entries: Sequence[Entry]) -> list[Update]:
+    bodies = msgspec.json.decode("[" + ",".join([entry.body for entry in entries]) + "]")
+    owners = {path: (owner_of(path),) for path in {entry.path for entry in entries}}
+    return [
+        Update(path, number, timestamp, position, values, key, {}, owners[path])
+        for (position, _, path, number, timestamp, key, _), values in zip(
+            entries, bodies, strict=True
+        )
+    ]
 
 
 def _runs(positions: Iterable[int]) -> list[tuple[int, int]]:

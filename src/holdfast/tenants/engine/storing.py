@@ -6,7 +6,6 @@ A batch that is run again finds that it has been, and changes nothing.
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
@@ -17,8 +16,9 @@ from holdfast.protocol.composition.definitions import owner_of
 from holdfast.tenants.catalog import Change
 from holdfast.tenants.engine.operating import COLUMNS, Outcome, operate
 from holdfast.tenants.engine.planning import Bundle, Plan, Planner, read_plan
-from holdfast.tenants.log import Entry, following_numbers, read_at
+from holdfast.tenants.log import Entry, following_numbers, read_changes
 from holdfast.tenants.store.database import Database, Work
+from holdfast.tenants.store.pages import insert_pages
 from holdfast.tenants.store.windows import drop_windows, fetch_from, save_windows
 
 __all__ = [
@@ -63,11 +63,10 @@ def store(database: Database, batch: int, outcomes: Sequence[Outcome]) -> Plan |
             raise StoreCorruptError(
                 f"progress: batch {batch} came after {done}; another server uses this store"
             )
-        entries = read_at(work, plan.positions)
-        _check_whole(batch, entries, outcomes)
-        for entry in entries:
-            if entry.kind == "change":
-                _apply(work, msgspec.json.decode(entry.body, type=Change), plan.end)
+        changes = read_changes(work, plan.runs)
+        _check_whole(batch, plan, changes, outcomes)
+        for entry in changes:
+            _apply(work, msgspec.json.decode(entry.body, type=Change), plan.end)
         for outcome in outcomes:
             _insert(work, outcome)
         work.many(
@@ -81,13 +80,16 @@ def store(database: Database, batch: int, outcomes: Sequence[Outcome]) -> Plan |
     return plan
 
 
-def _check_whole(batch: int, entries: Sequence[Entry], outcomes: Sequence[Outcome]) -> None:
+def _check_whole(
+    batch: int, plan: Plan, changes: Sequence[Entry], outcomes: Sequence[Outcome]
+) -> None:
     """A batch with an update missing, or one too many, must not be stored."""
-    planned = Counter(entry.position for entry in entries if entry.kind == "update")
-    made = Counter(position for each in outcomes for position in each.positions)
+    changed = {entry.position for entry in changes}
+    planned = [position for position in plan.positions if position not in changed]
+    made = sorted(position for each in outcomes for position in each.positions)
     if planned != made:
         raise IncompleteBatchError(
-            f"batch {batch}: has {made.total()} of {planned.total()} updates; it is run again"
+            f"batch {batch}: has {len(made)} of {len(planned)} updates; it is run again"
         )
 
 
@@ -116,7 +118,7 @@ def _apply(work: Work, change: Change, end: int) -> None:
         following_numbers(work, change.removed, end).items(),
     )
     for path in change.removed:
-        for table in ("updates", "latest", "failures", "lags", "dropped"):
+        for table in ("updates", "pages", "latest", "failures", "lags", "dropped"):
             work.run(f"DELETE FROM {table} WHERE path = ?", (path,))
     for path in change.cleared:
         for table in ("latest", "lags"):
@@ -125,6 +127,7 @@ def _apply(work: Work, change: Change, end: int) -> None:
 
 def _insert(work: Work, outcome: Outcome) -> None:
     work.load("updates", COLUMNS, outcome.rows)
+    insert_pages(work, outcome.pages)
     work.many(
         "INSERT INTO latest (path, partition_key, body) VALUES (?, ?, ?) "
         "ON CONFLICT (path, partition_key) DO UPDATE SET body = excluded.body",

@@ -57,6 +57,11 @@ CREATE INDEX IF NOT EXISTS updates_time ON updates (path, timestamp);
 CREATE INDEX IF NOT EXISTS updates_key ON updates (path, partition_key, number);
 CREATE INDEX IF NOT EXISTS updates_place ON updates (path, latitude);
 CREATE INDEX IF NOT EXISTS updates_position ON updates (position);
+CREATE TABLE IF NOT EXISTS pages (
+    path TEXT NOT NULL, number BIGINT NOT NULL, last BIGINT NOT NULL, count BIGINT NOT NULL,
+    position BIGINT NOT NULL, last_position BIGINT NOT NULL, since BIGINT NOT NULL,
+    until BIGINT NOT NULL, body TEXT NOT NULL, PRIMARY KEY (path, number));
+CREATE INDEX IF NOT EXISTS pages_position ON pages (last_position);
 CREATE TABLE IF NOT EXISTS latest (
     path TEXT NOT NULL, partition_key TEXT NOT NULL, body TEXT NOT NULL,
     PRIMARY KEY (path, partition_key));
