@@ -3,8 +3,8 @@
 Experiment 1 sends updates one after the other through six random topologies; experiment 2 through
 pipelines that are long, or have many inputs, or many subscribers. Both on Spark. Then the number of
 streams grows from 10 to 100,000 with ever fewer of them active, and the share of idle ones among
-many is varied. The document's own figures are of another machine, a cluster, and are not compared
-with.
+many is varied. At last bursts go through chains, by this revision and by an earlier one in turn.
+The document's own figures are of another machine, a cluster, and are not compared with.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from benchmarks.report import Report
+from benchmarks.tenants.baseline import compare
 from benchmarks.tenants.many import AT_ONCE, active_among, fill
 from benchmarks.tenants.site import Site, streams_of
 from benchmarks.tenants.topologies import (
@@ -79,6 +80,7 @@ def run(report: Report) -> None:
             _memory(report, many)
         finally:
             stop_session(spark)
+        compare(report, Path(folder))
 
 
 def _object(topology: Topology) -> str:

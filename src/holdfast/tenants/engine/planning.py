@@ -258,6 +258,8 @@ class Planner:
         self._waited = False
         """The last batch left updates for after a change."""
         self._seen: dict[str, float] = {}
+        self._recording = 0.0
+        """Seconds that the last plan took to be recorded."""
         self.seconds = {"dispatch": 0.0, "fetch": 0.0}
         """Of the last plan."""
 
@@ -265,6 +267,7 @@ class Planner:
         """Make the plan of the batch after all stored ones durable. False: nothing waits."""
         if read_plan(self._database, batch) is not None:
             return True
+        began = time.perf_counter()
         if self._recorded != batch - 1:
             self._queue = None
         queue = self._fill(batch)
@@ -298,6 +301,7 @@ class Planner:
                 (batch, msgspec.json.encode(plan).decode()),
             )
         self._queue, self._recorded, self._applied = queue, batch, batch
+        self._recording = time.perf_counter() - began
         return True
 
     def plan(self, batch: int) -> list[Bundle]:
@@ -330,7 +334,7 @@ class Planner:
             for updates, group in zip(gathered, groups, strict=True)
         ]
         self.seconds = {
-            "dispatch": dispatched - began,
+            "dispatch": self._recording + dispatched - began,
             "fetch": time.perf_counter() - dispatched,
         }
         return bundles
