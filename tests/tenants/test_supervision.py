@@ -134,7 +134,7 @@ def test_batches_count_and_not_how_far_the_whole_log_is(
     monkeypatch.setattr(service_module.time, "monotonic", lambda: now[0])
     for _ in range(10):
         now[0] += service_module.STALLED_SECONDS - 1
-        site.service.stored(StoredBatch(0, {}, {}, {}))
+        site.service.stored(StoredBatch(0, {}, {}, {}, {}))
         assert site.service.position < site.service.log.end
         assert ann.get("/health").status_code == 200
         publish(ann, "ann/o/a", {"channels": {"n": 1}})

@@ -62,11 +62,15 @@ def updates_in_pages(
     database: Database | Work, path: str, after: int, since: int, until: int
 ) -> Iterator[Update]:
     """In the order of their offsets: those beyond an offset, from a time up to another."""
-    at = after
+    # Pages do not overlap: only the one that begins last before the offset can reach beyond it.
+    rows = database.rows(
+        "SELECT max(number) FROM pages WHERE path = ? AND number <= ?", (path, after)
+    )
+    at = after if rows[0][0] is None else int(rows[0][0]) - 1
     while True:
         rows = database.rows(
-            "SELECT last, body FROM pages WHERE path = ? AND last > ? AND until >= ? AND since < ? "
-            "ORDER BY number LIMIT ?",
+            "SELECT number, body FROM pages "
+            "WHERE path = ? AND number > ? AND until >= ? AND since < ? ORDER BY number LIMIT ?",
             (path, at, since, until, AT_ONCE),
         )
         for _, body in rows:
