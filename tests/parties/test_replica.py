@@ -10,6 +10,7 @@ from typing import Final
 import pyarrow as pa
 import pytest
 
+from holdfast.parties.places import MEMORY
 from holdfast.parties.reader import Told
 from holdfast.parties.tickets import LogTicket
 from holdfast.tail.reading import open_reader
@@ -201,3 +202,40 @@ def test_a_replica_that_is_started_again_amid_previews_corrects_them(tmp_path: P
             heard = rig.hear(end)
             end = heard[-1].boundary
             assert final_answers(heard) == right_answers(logged(rig, end))
+
+
+BUCKETS: Final = 30
+ROWS: Final = 400_000
+"""Of 16 bytes in each bucket: three times as much as may wait."""
+
+
+def large_bucket(number: int) -> pa.Table:
+    """One even value that counts, and many that do not."""
+    return pa.table(
+        {
+            "at": pa.array([number * SIZE] * ROWS, pa.timestamp("us", "UTC")),
+            "value": pa.array([2 * number, *[1] * (ROWS - 1)], pa.int64()),
+        }
+    )
+
+
+@pytest.mark.parametrize("max_delay", ["forever", "10m"])
+def test_what_waits_for_an_input_stays_upstream_or_on_disk(tmp_path: Path, max_delay: str) -> None:
+    with Rig(tmp_path, streams=("a", "b"), max_delay=max_delay) as rig:
+        replica = rig.open()
+        for number in range(BUCKETS):
+            rig.sources["a"].take(large_bucket(number))
+            assert replica.status()["waiting_bytes"] < MEMORY
+        if max_delay == "10m":
+            wait_for(lambda: replica.status()["buckets_buffered"] >= BUCKETS - 2)
+            assert replica.status()["waiting_disk_bytes"] > MEMORY
+        else:
+            wait_for(lambda: replica.status()["waiting_bytes"] >= MEMORY // 2)
+            assert replica.status()["waiting_disk_bytes"] == 0
+        assert replica.status()["waiting_bytes"] < MEMORY
+        end = pa.array([(BUCKETS - 1) * SIZE], pa.timestamp("us", "UTC"))
+        rig.sources["b"].take(pa.table({"at": end, "value": pa.array([1], pa.int64())}))
+        right = right_answers((number * SIZE, 2 * number) for number in range(BUCKETS - 1))
+        assert rig.final((BUCKETS - 1) * SIZE) == right
+        wait_for(lambda: replica.status()["waiting_disk_bytes"] == 0)
+        assert replica.failure is None
