@@ -14,11 +14,8 @@ from tests.wire.parties import no_threads_left
 def without_spark(patches: pytest.MonkeyPatch) -> Iterator[None]:
     """Replicas run with a thread in the place of Spark, and leave none behind."""
     from holdfast.parties import workplace
-    from holdfast.protocol import recovery
     from tests.parties.fake_query import FakeQuery, compile_fake
 
-    # Replicas that begin together do not ask each other for long.
-    patches.setattr(recovery, "ROUNDS", 1)
     patches.setattr(workplace, "StageQuery", FakeQuery)
     patches.setattr(workplace, "compile_stage", compile_fake)
     with no_threads_left():

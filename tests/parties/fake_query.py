@@ -18,10 +18,12 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import LongType, StructField, StructType, TimestampType
 
+from holdfast.spark.shards import shard_labels
 from holdfast.spark.stages.entries import Entry, Order
 from holdfast.spark.stages.journal import Journal
 from holdfast.spark.stages.processor import CHANGES_BASE
 from holdfast.spark.stages.query import Result
+from holdfast.spark.stages.states import StateFiles, StateWriter, file_name
 from holdfast.topology import Topology
 from holdfast.wire.chunks import Chunk
 
@@ -29,6 +31,7 @@ SIZE = 50_000
 """Of a bucket."""
 BUCKETS = 5
 """In a window."""
+SHARDS = 2
 STEP = 10_000
 """Between two rows."""
 INPUT = StructType(
@@ -78,6 +81,12 @@ def right_answers(rows: Iterable[tuple[int, int]]) -> list[Answer]:
     return [answer for answer in answers if answer is not None]
 
 
+def _is_set() -> Event:
+    event = Event()
+    event.set()
+    return event
+
+
 @dataclass
 class Engine:
     """What a test wants of the query; it is handed over in the place of a Spark session."""
@@ -91,6 +100,10 @@ class Engine:
     """Whether what was delivered is done for good; else it comes again after a restart."""
     twice: bool = False
     done: list[Order] = field(default_factory=list)
+    padding: int = 0
+    """Mebibytes that the state of a shard has beside what it needs."""
+    copying: Event = field(default_factory=_is_set)
+    """Set when copies of the state may be finished."""
     newest: int | None = None
     """The last entry that was done, once it is known."""
     query: FakeQuery | None = None
@@ -165,10 +178,10 @@ class FakeQuery:
         self, entry: Entry, base: State, fork: State | None
     ) -> tuple[Result, State, State | None]:
         if self._stateful:
-            result, base, fork = _carry_out(entry, base, fork)
+            result, base, fork = _carry_out(entry, base, fork, self._engine)
         else:
             chunks = tuple(_pass_on(entry)) if entry.order in (Order.WORK, Order.RERUN) else ()
-            result = Result(entry.number, entry.order, chunks, b"{}")
+            result = Result(entry.number, entry.order, chunks, StateFiles(()).write())
         if (falsify := self._engine.falsify) is not None:
             told = tuple((at, falsify(entry.order, at, chunk)) for at, chunk in result.chunks)
             result = replace(result, chunks=told)
@@ -202,7 +215,7 @@ def _numbered(state: dict[str, list[int]]) -> dict[int, list[int]]:
 
 
 def _carry_out(
-    entry: Entry, base: dict[int, list[int]], fork: dict[int, list[int]] | None
+    entry: Entry, base: dict[int, list[int]], fork: dict[int, list[int]] | None, engine: Engine
 ) -> tuple[Result, dict[int, list[int]], dict[int, list[int]] | None]:
     chunks: tuple[tuple[int, Chunk], ...] = ()
     copy = b""
@@ -220,9 +233,19 @@ def _carry_out(
         case Order.RESTART:
             base = {}
         case Order.INSTALL:
-            base = _numbered(json.loads(entry.state))
+            text = (Path(entry.state.decode()) / file_name(0, shard_labels(SHARDS)[0])).read_bytes()
+            base = _numbered(json.loads(text.rstrip(b"\0")))
         case Order.COPY:
-            copy = json.dumps(base).encode()
+            reports = {}
+            for shard in shard_labels(SHARDS):
+                path = Path(entry.state.decode()) / file_name(0, shard)
+                with StateWriter(path) as file:
+                    file.write(json.dumps(base).encode())
+                    for _ in range(engine.padding):
+                        file.write(bytes(2**20))
+                reports[shard] = [file.report]
+            engine.copying.wait()
+            copy = StateFiles.of(reports).write()
     return Result(entry.number, entry.order, chunks, copy), base, fork
 
 

@@ -90,31 +90,48 @@ def test_nothing_before_a_hole_is_published_again(tmp_path: Path) -> None:
         assert numbers(history.take_published(SIZE)) == [4, 5]
 
 
-def test_what_a_peer_has_takes_the_place_of_all(tmp_path: Path) -> None:
+def test_the_state_of_a_peer_takes_the_place_of_all(tmp_path: Path) -> None:
     with life(tmp_path) as history:
         history.add(stretch(0, 30), 9, 0)
-        history.replace([stretch(50, 60), stretch(60, 80)], 80, 12, 50)
+        history.replace(80, 12, 50)
+        history.add(stretch(80, 90), 13, 50)
     with life(tmp_path) as history:
-        assert (history.base, history.done, history.consistent_from) == (80, 12, 50)
-        assert numbers(history.take_published(SIZE)) == [5, 6, 7]
+        assert (history.base, history.done, history.consistent_from) == (90, 13, 50)
+        assert numbers(history.take_published(SIZE)) == [8]
 
 
-def test_half_of_what_a_peer_has_is_nothing(
+def test_the_log_of_a_peer_follows_from_the_newest_to_the_oldest(tmp_path: Path) -> None:
+    with life(tmp_path) as history:
+        history.replace(80, 12, 0)
+        history.add_older([stretch(60, 70), stretch(70, 80)])
+        history.add(stretch(80, 90), 13, 0)
+        history.add_older([stretch(40, 50), stretch(50, 60)])
+    with life(tmp_path) as history:
+        assert (history.base, history.done) == (90, 13)
+        assert numbers(history.take_published(SIZE)) == [4, 5, 6, 7, 8]
+
+
+def test_another_state_of_a_peer_comes_without_the_log_of_the_first(tmp_path: Path) -> None:
+    with life(tmp_path) as history:
+        history.replace(80, 12, 0)
+        history.add_older([stretch(60, 80)])
+        history.replace(100, 20, 0)
+    with life(tmp_path) as history:
+        assert (history.base, history.done) == (100, 20)
+        assert numbers(history.take_published(SIZE)) == []
+
+
+def test_a_crash_while_a_state_is_replaced_leaves_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    append, left = DiskLog.append, [2]
-
     def fail(log: DiskLog, *given: object) -> Segment:
-        left[0] -= 1
-        if left[0] < 0:
-            raise StoreUnavailableError("killed here")
-        return append(log, *given)  # type: ignore[arg-type]
+        raise StoreUnavailableError("killed here")
 
     with life(tmp_path) as history:
         history.add(stretch(0, 30), 9, 0)
         monkeypatch.setattr(DiskLog, "append", fail)
         with pytest.raises(StoreUnavailableError):
-            history.replace([stretch(50, 60), stretch(60, 80)], 80, 12, 50)
+            history.replace(80, 12, 50)
     with life(tmp_path) as history:
         assert not history.has_state
         assert history.base == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,9 @@ import pytest
 from holdfast.errors import StoreUnavailableError
 from holdfast.parties.disk_log import MARK, DiskLog
 from holdfast.parties.reader import Told
-from holdfast.protocol import recovery
 from holdfast.spark.stages.entries import Order
 from holdfast.tail.reading import open_reader
+from holdfast.wire.codec import MAX_MESSAGE
 from holdfast.wire.proxy import Proxy
 from tests.parties.fake_query import SIZE
 from tests.parties.replica_rig import Rig, end_of, final_answers, numbers
@@ -169,22 +170,21 @@ def test_a_replica_whose_files_are_damaged_sets_them_aside(tmp_path: Path, which
 # With a peer
 
 
-def lose_peer(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let both replicas come to the same place and end the second; who begins now is patient."""
+def lose_peer(rig: Rig) -> None:
+    """Let both replicas come to the same place and end the second."""
     for name in ("sums/1", "sums/2"):
         rig.open(name)
     rig.bring(0, 300)
     wait_for(lambda: all(rig.boundary(name) >= end_of(300) for name in rig.replicas))
     rig.close("sums/2")
-    monkeypatch.setattr(recovery, "ROUNDS", 100)
 
 
 @pytest.mark.parametrize("commits", [True, False])
 def test_who_has_lost_its_folder_gets_its_state_from_its_peer(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, commits: bool
+    tmp_path: Path, commits: bool
 ) -> None:
     with Rig(tmp_path, replicas=2) as rig:
-        lose_peer(rig, monkeypatch)
+        lose_peer(rig)
         rig.open("sums/2", empty=True, commits=commits)
         wait_for(lambda: Order.INSTALL in rig.engines["sums/2"].done)
         assert Order.COPY in rig.engines["sums/1"].done
@@ -203,16 +203,77 @@ def test_who_has_lost_its_folder_gets_its_state_from_its_peer(
         assert rig.final(end_of(500), position=start) == expected
 
 
-@pytest.mark.parametrize("records", [0, 1, 5])
+def test_who_has_lost_its_folder_waits_for_a_copy_that_takes_long(tmp_path: Path) -> None:
+    """Longer than all peers are asked in vain; the state is larger than a message may be."""
+    with Rig(tmp_path, replicas=2) as rig:
+        lose_peer(rig)
+        engine = rig.engines["sums/1"]
+        engine.padding = 140
+        engine.copying.clear()
+        replica = rig.open("sums/2", empty=True)
+        wait_for(lambda: rig.journaled(Order.COPY) or Order.COPY in engine.done)
+        held = time.monotonic() + 3
+        wait_for(lambda: time.monotonic() > held)
+        assert replica.status()["state"] == "FAILURE"
+        engine.copying.set()
+        wait_for(lambda: Order.INSTALL in rig.engines["sums/2"].done)
+        assert engine.done.count(Order.COPY) == 1
+        status = replica.status()
+        assert status["copy_bytes"] == status["copy_size"] > MAX_MESSAGE
+        rig.bring(300, 400)
+        wait_for(lambda: rig.boundary("sums/2") >= end_of(400))
+        start = int(rig.replicas["sums/1"].status()["start"])
+        wait_for(lambda: int(replica.status()["start"]) <= start)
+        rig.close("sums/1")
+        assert rig.final(end_of(400), position=start) == [
+            each for each in numbers(400) if each[0] * SIZE >= start
+        ]
+        for first in (400, 500):
+            rig.bring(first, first + 100)
+            wait_for(lambda stop=first + 100: rig.boundary("sums/2") >= end_of(stop))
+        folder = rig.topology.state_folder / "sums/2/taken"
+        wait_for(lambda: not list(folder.glob("*")))
+
+
+def test_a_damaged_copy_is_made_again_and_a_broken_link_costs_no_piece_twice(
+    tmp_path: Path,
+) -> None:
+    with Rig(tmp_path, replicas=2) as rig:
+        lose_peer(rig)
+        engine = rig.engines["sums/1"]
+        engine.padding = 80
+        engine.copying.clear()
+        address = rig.topology.parties()["sums/1"].address
+        assert address is not None
+        host, _, port = address.partition(":")
+        with Proxy((host, int(port))) as proxy:
+            rig.open("sums/2", empty=True, routes={"sums/1": f"127.0.0.1:{proxy.port}"})
+            copies = rig.topology.state_folder / "sums/1/copies"
+            wait_for(lambda: len(list(copies.glob("*/*[0-9]"))) == 2)
+            file = min(copies.glob("*/*"))
+            with file.open("r+b") as opened:
+                opened.seek(5 << 20)
+                opened.write(b"damage")
+            engine.copying.set()
+            wait_for(lambda: "copy_bytes" in rig.replicas["sums/2"].status())
+            proxy.reset()
+            proxy.heal()
+            wait_for(lambda: Order.INSTALL in rig.engines["sums/2"].done)
+        assert engine.done.count(Order.COPY) == 2
+        rig.bring(300, 400)
+        wait_for(lambda: rig.boundary("sums/2") >= end_of(400))
+
+
+@pytest.mark.parametrize("records", [0, 1])
 def test_who_is_killed_while_it_takes_over_a_state_takes_it_over_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, records: int
 ) -> None:
     with Rig(tmp_path, replicas=2) as rig:
-        lose_peer(rig, monkeypatch)
+        lose_peer(rig)
         append, left = DiskLog.append, [records]
 
         def fail(log: DiskLog, *given: Any) -> Any:
-            if log.folder.parent.name == "2":
+            if log.folder.is_relative_to(rig.topology.state_folder / "sums/2"):
                 left[0] -= 1
                 if left[0] < 0:
                     raise StoreUnavailableError("the process was killed here")
@@ -228,8 +289,9 @@ def test_who_is_killed_while_it_takes_over_a_state_takes_it_over_anew(
         wait_for(lambda: rig.boundary("sums/2") >= end_of(300))
         rig.bring(300, 400)
         wait_for(lambda: rig.boundary("sums/2") >= end_of(400))
+        start = int(rig.replicas["sums/1"].status()["start"])
+        wait_for(lambda: int(rig.replicas["sums/2"].status()["start"]) <= start)
         rig.close("sums/1")
-        start = int(rig.replicas["sums/2"].status()["start"])
         assert rig.final(end_of(400), position=start) == [
             each for each in numbers(400) if each[0] * SIZE >= start
         ]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.parties.tickets import LogTicket
-from holdfast.protocol.messages import Message, StateReply, StateRequest
+from holdfast.protocol.messages import Message, StateOffer, StateRequest
 from holdfast.spark.stages.entries import Order
 from holdfast.spark.stages.pieces import journal_ticket
 from holdfast.wire.client import LogClient
@@ -94,7 +94,7 @@ def test_only_a_peer_gets_a_copy_of_the_state(tmp_path: Path) -> None:
             rig.bring(300, 400)
             wait_for(lambda: rig.boundary() >= end_of(400))
         assert rig.engines["sums/1"].done.count(Order.COPY) == 1
-        assert not any(isinstance(message, StateReply) for message in heard)
+        assert not any(isinstance(message, StateOffer) for message in heard)
 
 
 def strange(chance: random.Random) -> Message:

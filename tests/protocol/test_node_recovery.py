@@ -3,25 +3,45 @@
 from __future__ import annotations
 
 import math
+import random
 
 import pytest
 
 from holdfast.protocol.commands import (
     CopyState,
+    DropCopy,
     Fork,
     Install,
     Restart,
+    SendPiece,
     StartOver,
+    TakeCopy,
+    TakePiece,
     Work,
 )
 from holdfast.protocol.messages import (
     AuthRequest,
     Heartbeat,
-    StateReply,
+    LogRequest,
+    PieceRequest,
+    Send,
+    StateOffer,
+    StatePiece,
     StateRequest,
     Subscribe,
 )
+from holdfast.protocol.recovery import AT_ONCE, STUCK, UNUSED
 from tests.protocol.node_rig import SIZE, F, Rig, S
+
+RETRY = 20
+
+
+def give(rig: Rig, peer: str, offer: StateOffer) -> None:
+    """Let a peer offer a copy and send all its pieces."""
+    rig.do(rig.node.receive(peer, offer, rig.now))
+    for number in range(offer.pieces):
+        rig.do(rig.node.receive(peer, StatePiece(offer.copy, number, "piece"), rig.now))
+
 
 # A stage that is restarted
 
@@ -93,6 +113,8 @@ def test_a_lost_replica_is_silent() -> None:
     assert rig.node.state is F
     for message in (Heartbeat({}), Subscribe("o", 1, 0, 0), StateRequest(0), AuthRequest()):
         assert rig.node.receive("r", message, 1) == []
+    # A peer hears that there is nothing to wait for.
+    assert rig.node.receive("p", StateRequest(0), 1) == [Send("p", StateOffer(0))]
     rig.run(300)
     assert rig.items == []
     assert not any(beat.acks for _, beat in rig.sent(Heartbeat))
@@ -106,20 +128,27 @@ def test_a_lost_replica_asks_its_peers_in_turn() -> None:
 
 
 def test_a_copied_state_is_gone_on_with() -> None:
-    peer = Rig()
+    peer = Rig(peers=("m",))
     peer.run(500)
-    [(_, copy)] = [(0, c) for c in peer.node.receive("n", StateRequest(0), peer.now)]
+    copy, offer = peer.node.receive("m", StateRequest(0), peer.now)
     assert isinstance(copy, CopyState)
-    assert (copy.to, copy.reply.bucket) == ("n", 5)
+    assert offer == Send("m", StateOffer(copy.copy))
     rig = Rig(lost=True, peers=("p",))
     rig.upstream = peer.upstream
     rig.advance(510)
-    reply = StateReply(0, 5, copy.reply.consistent_from, "state", copy.reply.lines)
-    rig.do(rig.node.receive("p", reply, rig.now))
+    give(rig, "p", StateOffer(copy.copy, 2, 20, 5, 0))
     [(_, install)] = rig.of(Install)
-    assert install == Install(5, "state")
+    assert install == Install(5, copy.copy)
     assert {ask.after for _, ask in rig.sent(Subscribe)} <= {500}
     rig.do(rig.node.saved(5, rig.now))
+    # What the peer has published before follows.
+    [(_, asked)] = rig.sent(LogRequest)
+    assert asked.before == 500
+    [answer] = peer.node.receive("m", asked, peer.now)
+    assert isinstance(answer, Send)
+    assert rig.node.lines["o"].dropped_before == 500
+    rig.do(rig.node.receive("p", answer.message, rig.now))
+    assert rig.node.lines["o"].dropped_before == 0
     rig.run(800)
     assert rig.ask() is S
     rig.do(rig.node.receive("r", Subscribe("o", 2, 0, 0), rig.now))
@@ -128,8 +157,8 @@ def test_a_copied_state_is_gone_on_with() -> None:
 
 def test_a_second_copy_changes_nothing() -> None:
     rig = Rig(lost=True, peers=("p", "q"))
-    rig.do(rig.node.receive("p", StateReply(1, 5, 0, "one", {"o": ()}), 10))
-    rig.do(rig.node.receive("q", StateReply(1, 7, 0, "two", {"o": ()}), 11))
+    give(rig, "p", StateOffer(1, 2, 20, 5, 0))
+    give(rig, "q", StateOffer(1, 2, 20, 7, 0))
     assert len(rig.of(Install)) == 1
     assert rig.node.gate.base == 5
 
@@ -149,13 +178,128 @@ def test_a_replica_that_converges_publishes_nothing_that_depends_on_what_it_lost
     rig.check(1800, since=first)
 
 
-def test_the_answer_to_a_request_of_an_earlier_life_is_not_taken() -> None:
-    rig = Rig(lost=True, peers=("p",))
-    rig.do(rig.node.receive("p", StateReply(-1, 5, 0, "old", {"o": ()}), 10))
+def test_a_copy_whose_inputs_have_gone_on_is_not_taken_and_a_newer_one_is_asked_for() -> None:
+    rig = Rig(lost=True, peers=("p",), retry=RETRY)
+    rig.advance(10)
+    for line in rig.upstream.lines.values():
+        line.skip(600)
+    rig.advance(20)
+    give(rig, "p", StateOffer(1, 2, 20, 5, 0))
     assert rig.node.is_lost
-    rig.do(rig.node.receive("p", StateReply(0, 7, 0, "new", {"o": ()}), 11))
+    rig.advance(2 * RETRY)
+    assert rig.sent(StateRequest)[-1] == ("p", StateRequest(600))
+    give(rig, "p", StateOffer(2, 2, 20, 7, 0))
     assert not rig.node.is_lost
     assert rig.node.gate.base == 7
+
+
+# A copy that takes its time
+
+
+def test_a_copy_under_way_is_waited_for_as_long_as_it_grows() -> None:
+    rig = Rig(lost=True, peers=("p",), retry=RETRY)
+    for step in range(100):
+        rig.advance((step + 1) * RETRY)
+        rig.do(rig.node.receive("p", StateOffer(7, size=step), rig.now))
+        assert rig.node.recovery.asks
+    assert rig.sent(Subscribe) == []
+    give(rig, "p", StateOffer(7, 3, 30, 5, 0))
+    assert not rig.node.is_lost
+
+
+def test_a_copy_that_does_not_grow_is_given_up() -> None:
+    rig = Rig(lost=True, peers=("p",), retry=RETRY)
+    for step in range(2 * STUCK):
+        rig.advance((step + 1) * RETRY)
+        rig.do(rig.node.receive("p", StateOffer(7, size=5), rig.now))
+    assert not rig.node.recovery.asks
+    assert rig.sent(Subscribe)
+
+
+def test_replicas_that_have_all_lost_their_state_do_not_wait_for_each_other() -> None:
+    rig = Rig(lost=True, peers=("p", "q"), retry=RETRY)
+    rig.advance(1)
+    rig.do(rig.node.receive("p", StateOffer(0), rig.now))
+    assert [to for to, _ in rig.sent(StateRequest)] == ["p", "q"]
+    rig.do(rig.node.receive("q", StateOffer(0), rig.now))
+    rig.advance(2 * RETRY)
+    assert not rig.node.recovery.asks
+
+
+def test_pieces_that_are_lost_doubled_or_out_of_order_are_asked_for_until_all_are_there() -> None:
+    chance = random.Random(5)
+    rig = Rig(lost=True, peers=("p", "q"), retry=RETRY)
+    offer = StateOffer(9, 60, 600, 5, 0)
+    rig.advance(1)
+    rig.do(rig.node.receive("p", offer, rig.now))
+    asked, answered = 0, 0
+    while rig.node.recovery.asks:
+        sent = rig.sent(PieceRequest)[asked:]
+        asked += len(sent)
+        pieces = [number for _, request in sent for number in request.numbers]
+        assert len(pieces) <= AT_ONCE or answered
+        chance.shuffle(pieces)
+        for number in pieces:
+            if chance.random() < 0.7:
+                for _ in range(chance.choice([1, 1, 2])):
+                    rig.do(rig.node.receive("p", StatePiece(9, number, b""), rig.now))
+        rig.do(rig.node.receive("q", StatePiece(9, chance.randrange(60), b"wrong"), rig.now))
+        rig.do(rig.node.receive("p", StatePiece(8, chance.randrange(60), b"wrong"), rig.now))
+        rig.advance(rig.now + RETRY)
+        if len(rig.sent(StateRequest)) > answered:
+            answered = len(rig.sent(StateRequest))
+            rig.do(rig.node.receive("p", offer, rig.now))
+        assert rig.now < 1000 * RETRY
+    taken = [command.piece for _, command in rig.of(TakePiece)]
+    assert sorted(piece.number for piece in taken) == list(range(60))
+    assert {piece.data for piece in taken} == {b""}
+    assert len(rig.of(Install)) == len(rig.of(TakeCopy)) == 1
+
+
+def test_a_peer_that_was_started_again_without_its_copy_is_begun_anew_with() -> None:
+    rig = Rig(lost=True, peers=("p",), retry=RETRY)
+    rig.advance(1)
+    rig.do(rig.node.receive("p", StateOffer(9, 60, 600, 5, 0), rig.now))
+    rig.do(rig.node.receive("p", StatePiece(9, 0, b""), rig.now))
+    rig.advance(rig.now + 10 * RETRY)
+    give(rig, "p", StateOffer(11, 2, 20, 6, 0))
+    assert [command.offer.copy for _, command in rig.of(TakeCopy)] == [9, 11]
+    assert [command for _, command in rig.of(Install)] == [Install(6, 11)]
+
+
+def test_a_peer_that_is_gone_is_left_for_the_other() -> None:
+    rig = Rig(lost=True, peers=("p", "q"), retry=RETRY)
+    rig.advance(1)
+    rig.do(rig.node.receive("p", StateOffer(9, 60, 600, 5, 0), rig.now))
+    rig.advance(100 * RETRY)
+    assert "q" in {to for to, _ in rig.sent(StateRequest)[-4:]}
+    assert rig.node.recovery.asks or rig.sent(Subscribe)
+
+
+def test_one_copy_is_made_however_often_it_is_asked_for_and_dropped_when_nobody_does() -> None:
+    rig = Rig(peers=("p", "q"), retry=RETRY)
+    rig.run(500)
+    for peer in ("p", "q", "p"):
+        rig.do(rig.node.receive(peer, StateRequest(0), rig.now))
+    [(_, copy)] = rig.of(CopyState)
+    offer = StateOffer(copy.copy, 3, 30, 5, 0)
+    rig.do(rig.node.copied(copy.copy, offer, rig.now))
+    rig.do(rig.node.receive("q", StateRequest(500), rig.now))
+    assert rig.sent(StateOffer)[-1] == ("q", offer)
+    rig.do(rig.node.receive("q", PieceRequest(copy.copy, (2, 0, 7)), rig.now))
+    assert [(c.to, c.number) for _, c in rig.of(SendPiece)] == [("q", 2), ("q", 0)]
+    for stranger in (StateRequest(0), PieceRequest(copy.copy, (1,))):
+        assert not any(
+            isinstance(c, Send | SendPiece) for c in rig.node.receive("r", stranger, rig.now)
+        )
+    # One that is too old for who asks is replaced.
+    rig.do(rig.node.receive("p", StateRequest(600), rig.now))
+    assert [c.copy for _, c in rig.of(DropCopy)] == [copy.copy]
+    assert len(rig.of(CopyState)) == 2
+    newer = rig.of(CopyState)[-1][1].copy
+    rig.do(rig.node.copied(newer, StateOffer(newer, 3, 30, 6, 0), rig.now))
+    rig.advance(rig.now + 2 * UNUSED * RETRY)
+    assert [c.copy for _, c in rig.of(DropCopy)] == [copy.copy, newer]
 
 
 def test_a_replica_whose_next_input_is_kept_nowhere_starts_over() -> None:
@@ -208,9 +352,10 @@ def test_a_stranded_replica_goes_on_asking_and_is_helped_by_a_peer_that_comes_ba
     rig.now = 1000
     rig.run(1600)
     assert rig.node.is_stranded
-    [_, last] = rig.sent(StateRequest)[-1]
-    assert last.number > 1550
-    rig.do(rig.node.receive("p", StateReply(last.number, 16, 0, "state", {"o": ()}), rig.now))
+    asked = len(rig.sent(StateRequest))
+    rig.advance(1700)
+    assert len(rig.sent(StateRequest)) > asked
+    give(rig, "p", StateOffer(7, 2, 20, 16, 0))
     assert not rig.node.is_stranded
     rig.do(rig.node.saved(16, rig.now))
     rig.run(1900)

@@ -18,7 +18,7 @@ from holdfast.protocol.gates.vote_latest import VoteLatest
 from holdfast.protocol.inputs import Inputs
 from holdfast.protocol.intake import Subscription, SwitchIntake
 from holdfast.protocol.line import Line
-from holdfast.protocol.messages import Item, RecDone, Send, StateReply, Undo
+from holdfast.protocol.messages import Item, LogPiece, RecDone, Send, Undo
 from holdfast.protocol.monitor import Monitor
 from holdfast.protocol.node import Node
 from holdfast.protocol.recovery import Recovery
@@ -363,14 +363,14 @@ def no_excuse_after_a_freeze(patch: Patch) -> None:
     patch.setattr(Order, "excuse", lambda self, until: None)
 
 
-def newest_segment_not_copied(patch: Patch) -> None:
-    offer = Node.offer
+def log_copied_without_rows(patch: Patch) -> None:
+    older = Line.older
 
-    def without(self: Node, number: int) -> StateReply:
-        reply = offer(self, number)
-        return replace(reply, lines={name: kept[:-1] for name, kept in reply.lines.items()})
+    def without(self: Line, before: int) -> LogPiece:
+        piece = older(self, before)
+        return replace(piece, segments=tuple(replace(each, rows=()) for each in piece.segments))
 
-    patch.setattr(Node, "offer", without)
+    patch.setattr(Line, "older", without)
 
 
 CRASHES = Options(faults="crashes")
@@ -415,6 +415,6 @@ MUTATIONS = [
     Mutation("acknowledged on receipt", acknowledged_on_receipt),
     Mutation("previews of a blocked stream", blocked_streams_shown, Options("join")),
     Mutation("no excuse after a freeze", no_excuse_after_a_freeze, FROZEN, 149),
-    Mutation("newest segment not copied", newest_segment_not_copied, CRASHES),
+    Mutation("log copied without rows", log_copied_without_rows, CRASHES),
     Mutation("alone without an operator's word", alone_without_a_word, Options(faults="cuts")),
 ]

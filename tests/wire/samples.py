@@ -17,14 +17,18 @@ from holdfast.protocol.messages import (
     Gap,
     Heartbeat,
     Item,
+    LogPiece,
+    LogRequest,
     Message,
+    PieceRequest,
     Preview,
     Progress,
     Read,
     Recalculate,
     RecDone,
     Stable,
-    StateReply,
+    StateOffer,
+    StatePiece,
     StateRequest,
     Subscribe,
     Undo,
@@ -127,12 +131,19 @@ def draw_message(rng: random.Random) -> Message:
         AuthReject,
         AuthRelease,
         lambda: StateRequest(number()),
-        lambda: StateReply(
+        lambda: StateOffer(
+            number(),
+            rng.choice([-1, 0, 7]),
             number(),
             -number(),
             number(),
-            rng.randbytes(rng.randrange(100)),
-            {stream: tuple(draw_segment(rng) for _ in range(rng.randrange(3)))},
+            rng.choice([None, rng.randbytes(rng.randrange(100))]),
+        ),
+        lambda: PieceRequest(number(), tuple(range(rng.randrange(20)))),
+        lambda: StatePiece(number(), number(), rng.randbytes(rng.randrange(100))),
+        lambda: LogRequest(stream, number()),
+        lambda: LogPiece(
+            stream, number(), -number(), tuple(draw_segment(rng) for _ in range(rng.randrange(3)))
         ),
     ]
     return rng.choice(kinds)()

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.protocol.messages import Feed, Heartbeat, Message, Stable, StateReply, Subscribe
+from holdfast.protocol.messages import Feed, Heartbeat, Message, Stable, StatePiece, Subscribe
 from holdfast.tuples import Row, Segment
 from holdfast.wire import codec
 from holdfast.wire.chunks import Chunk
@@ -108,7 +108,7 @@ def test_a_good_row_is_taken() -> None:
 
 
 def test_what_is_too_large_is_refused() -> None:
-    data = encode(StateReply(1, 0, 0, bytes(1000), {}))
+    data = encode(StatePiece(1, 0, bytes(1000)))
     with pytest.raises(WireError, match="larger than 1000"):
         decode(data, 1000)
 
@@ -120,7 +120,7 @@ def test_what_is_too_large_is_refused() -> None:
         Feed("s", 1, 0, (Stable(Segment(0, 1, (Row(0, "key", CHUNK),))),)),
         Feed("s", 1, 0, (Stable(Segment(0, 1, (Row(0, None, 5),))),)),
         "hello",
-        StateReply(1, 0, 0, object(), {}),
+        StatePiece(1, 0, object()),
     ],
 )
 def test_what_cannot_be_sent_is_refused(message: Any) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from holdfast.protocol.messages import Feed, Heartbeat, Message, Stable, StateReply, StateRequest
+from holdfast.protocol.messages import Feed, Heartbeat, Message, Stable, StatePiece, StateRequest
 from holdfast.tuples import Row, Segment
 from holdfast.wire.chunks import Chunk
 from holdfast.wire.links import Link
@@ -255,7 +255,7 @@ def test_a_message_that_is_too_large_is_counted_and_the_link_made_anew() -> None
         ) as link,
     ):
         wait_for(lambda: "reader" in service.outboxes)
-        service.say(StateReply(1, 0, 0, bytes(2000), {}))
+        service.say(StatePiece(1, 0, bytes(2000)))
         wait_for(lambda: link.refused == 1)
         wait_for(lambda: service.say(StateRequest(7)) or StateRequest(7) in got)
         assert link.connections == 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from holdfast.protocol.messages import Heartbeat, StateReply, StateRequest
+from holdfast.protocol.messages import Heartbeat, StatePiece, StateRequest
 from holdfast.wire.codec import decode
 from holdfast.wire.frames import BEAT, Assembly
 from holdfast.wire.outbox import Outbox
@@ -15,7 +15,7 @@ def test_count_and_bytes_are_bounded() -> None:
     outbox = Outbox(max_count=3)
     assert [outbox.send(StateRequest(i)) for i in range(5)] == [True, True, True, False, False]
     assert outbox.dropped == 2
-    large = StateReply(1, 0, 0, bytes(1000), {})
+    large = StatePiece(1, 0, bytes(1000))
     outbox = Outbox(max_bytes=1500)
     assert [outbox.send(large), outbox.send(large), outbox.send(StateRequest(1))] == [
         True,

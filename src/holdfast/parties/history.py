@@ -6,7 +6,8 @@ right. So a replica that is started again finds here whether it has a state, and
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 
 from holdfast.parties.disk_log import DiskLog
@@ -20,6 +21,8 @@ class History:
 
     def __init__(self, folder: Path) -> None:
         self._log = DiskLog(folder, durable=True)
+        self._older = DiskLog(folder / "older", durable=True)
+        """What a peer has published before its state was taken over; the newest comes first."""
         self.base = 0
         """Where the base of the query stands: the end of the last stretch it has done."""
         self.done = 0
@@ -28,15 +31,22 @@ class History:
         """From where on what an earlier life has published is right."""
         self.has_state = False
         """Whether an earlier life has left any."""
+        self.is_whole = True
+        """False while a peer is asked for what it has published before its state was taken over."""
         self._restored: list[Segment] = []
         self._read()
 
     def _read(self) -> None:
         records = self._log.take()
         if records and "unfinished" in records[-1].facts:
-            # The life before has ended while it took over what a peer had.
+            # The life before, of an earlier version, ended while it took over what a peer had.
             self._log.clear()
+            self._older.clear()
             return
+        older = self._older.take()
+        self._restored = sorted((each.segment for each in older), key=lambda each: each.start)
+        has_all = any("whole" in each.facts for each in older)
+        self.is_whole = has_all or not any("copied" in each.facts for each in records)
         for record in records:
             self.has_state = True
             self._restored.append(record.segment)
@@ -47,7 +57,7 @@ class History:
     @property
     def size(self) -> int:
         """In bytes."""
-        return self._log.size
+        return self._log.size + self._older.size
 
     def add(self, segment: Segment, entry: int, consistent_from: int) -> Segment:
         """Log what came of an entry; answers it with its rows on disk."""
@@ -66,24 +76,44 @@ class History:
         self.has_state, self.consistent_from = True, consistent_from
         self.add(Segment(boundary, boundary, ()), entry, consistent_from)
 
-    def replace(
-        self, segments: Iterable[Segment], boundary: int, entry: int, consistent_from: int
-    ) -> None:
-        """What a peer has published up to the boundary takes the place of all there is. To the next
-        life half of it is as good as nothing."""
+    def replace(self, boundary: int, entry: int, consistent_from: int) -> None:
+        """The state of a peer at this boundary takes the place of all there is."""
         self._log.clear()
-        for segment in segments:
-            self._log.append(segment, {**_facts(entry, consistent_from), "unfinished": 1})
-        self._log.append(Segment(boundary, boundary, ()), _facts(entry, consistent_from))
+        self._older.clear()
+        facts = {**_facts(entry, consistent_from), "copied": 1}
+        self._log.append(Segment(boundary, boundary, ()), facts)
         self.done = entry
+        self.is_whole = False
+
+    def add_older(self, segments: Sequence[Segment]) -> tuple[Segment, ...]:
+        """Log what a peer has published before all that is here, without a hole; answers it with
+        its rows on disk."""
+        if not segments:
+            return ()
+        # One record, so that the disk is waited for once.
+        rows = tuple(row for segment in segments for row in segment.rows)
+        stored = iter(
+            self._older.append(Segment(segments[0].start, segments[-1].end, rows), {}).rows
+        )
+        return tuple(
+            Segment(each.start, each.end, tuple(islice(stored, len(each.rows))))
+            for each in segments
+        )
+
+    def end_older(self, start: int) -> None:
+        """No peer has anything that was published before this boundary."""
+        self._older.append(Segment(start, start, ()), {"whole": 1})
+        self.is_whole = True
 
     def forget(self) -> None:
         """There is no state, and nothing that was published."""
         self.has_state = False
         # Entries may be numbered anew.
         self.base = self.done = self.consistent_from = 0
+        self.is_whole = True
         self._restored = []
         self._log.clear()
+        self._older.clear()
 
     def take_published(self, size: int) -> list[Segment]:
         """What an earlier life has published and is right, bucket by bucket, up to where it has no
@@ -100,9 +130,11 @@ class History:
 
     def drop_before(self, boundary: int) -> None:
         self._log.drop_before(boundary)
+        self._older.drop_before(boundary)
 
     def close(self) -> None:
         self._log.close()
+        self._older.close()
 
 
 def _facts(entry: int, consistent_from: int) -> dict[str, int]:

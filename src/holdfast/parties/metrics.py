@@ -52,6 +52,9 @@ _FIGURES: Final = (
     _Figure("batch_seconds", "How long Spark's last batch took."),
     _Figure("state_rows", "Rows of state that Spark keeps for it."),
     _Figure("state_bytes", "Memory that Spark's state takes, in bytes."),
+    _Figure("copy_bytes", "Bytes of a peer's state that were taken over, or are being."),
+    _Figure("copy_size", "Bytes of a peer's state in all."),
+    _Figure("copy_seconds", "How long taking them over takes or took."),
     _Figure("log_bytes", "Bytes of the log on disk."),
 )
 

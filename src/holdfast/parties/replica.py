@@ -15,7 +15,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from holdfast.errors import StoreCorruptError
+from holdfast.errors import HoldfastError, StoreCorruptError
+from holdfast.parties.copies import Copies, Taking
 from holdfast.parties.disk_shelf import DiskShelf
 from holdfast.parties.fitting import Fitting
 from holdfast.parties.history import History
@@ -31,17 +32,30 @@ from holdfast.protocol.commands import (
     Command,
     CopyState,
     Drop,
+    DropCopy,
     Fork,
     Install,
     Rerun,
     Restart,
+    SendPiece,
     StartOver,
+    TakeCopy,
+    TakePiece,
     Work,
 )
 from holdfast.protocol.intake import Intake
 from holdfast.protocol.line import Line
-from holdfast.protocol.messages import Feed, Message, Send
+from holdfast.protocol.messages import (
+    Feed,
+    LogPiece,
+    Message,
+    Send,
+    StateOffer,
+    StatePiece,
+    StateRequest,
+)
 from holdfast.protocol.node import Node
+from holdfast.spark.shards import shard_labels
 from holdfast.spark.stages.entries import Entry, Order, work_on
 from holdfast.spark.stages.query import Result
 from holdfast.topology import Topology
@@ -80,7 +94,13 @@ class Replica:
         self._node: Node | None = None
         self._works: dict[int, Work] = {}
         """What the query has been asked to do and has not done, by entry."""
-        self._copies: dict[int, CopyState] = {}
+        self._copies = Copies(workplace.folder / "copies")
+        self._copying: dict[int, int] = {}
+        """Copies that the query has been asked for, by entry."""
+        self._taking = Taking(workplace.folder / "taken", shard_labels(workplace.stage.shards))
+        self._installing: int | None = None
+        """The entry that installs a copy, whose files are needed until it is done for good."""
+        self._copy_status: dict[str, Any] = {}
         comparison = comparison_of(workplace.stage)
         self._verdicts: Verdicts | None = None
         if comparison is not None:
@@ -136,14 +156,42 @@ class Replica:
         if self._node is not None:
             if self._fitting is not None and isinstance(message, Feed):
                 message = self._fitted(self._fitting, sender, message)
-            self._do(self._node.receive(sender, message, now), now)
+            checked = self._checked(sender, message)
+            if checked is not None:
+                self._do(self._node.receive(sender, checked, now), now)
+
+    def _checked(self, sender: str, message: Message) -> Message | None:
+        """What the node is to know of a message that concerns a copy; None if nothing."""
+        node = self._node
+        assert node is not None
+        match message:
+            case StateRequest() if node.lending.copying:
+                node.lending.made = self._copies.made(node.lending.copying)
+            case StateOffer() if node.recovery.asks and sender in self.place.peers:
+                try:
+                    self._taking.check(message)
+                except HoldfastError as error:
+                    self._refuse(sender, error)
+                    return None
+            case StatePiece() if not self._taking.is_right(message):
+                self._refuse(sender, f"piece {message.number} of a state, which is damaged")
+                return None
+            case LogPiece() if node.expects(sender, message):
+                return replace(message, segments=self._history.add_older(message.segments))
+        return message
+
+    def _refuse(self, sender: str, why: object) -> None:
+        link = self._workplace.neighbours.links.get(sender)
+        if link is not None:
+            link.refuse(why)
 
     def _fitted(self, fitting: Fitting, sender: str, feed: Feed) -> Feed:
         fitted = fitting.of(feed)
         if fitted is not feed:
-            self._workplace.neighbours.links[sender].refuse(
+            self._refuse(
+                sender,
                 f"rows of {feed.stream} that do not have its columns, or not the times of their "
-                "bucket"
+                "bucket",
             )
         return fitted
 
@@ -165,8 +213,25 @@ class Replica:
                     self.stream,
                 )
             self.counts.look([node])
+            self._copy_status = self._look_at_copies(node, now)
+            self._sweep()
+            if not self._history.is_whole and node.backfill is not None and node.backfill.is_done:
+                self._history.end_older(node.lines[self.stream].dropped_before)
             if self._verdicts is not None:
                 self._verdicts.look()
+
+    def _look_at_copies(self, node: Node, now: int) -> dict[str, Any]:
+        """The copy that is being taken, or was last: what has come of it, and in which time."""
+        transfer = node.recovery.transfer
+        if transfer is None:
+            said = self._copy_status
+            return {**said, "copy_bytes": self._taking.taken} if said else {}
+        return {
+            "copy_from": transfer.peer,
+            "copy_bytes": self._taking.taken,
+            "copy_size": transfer.offer.size,
+            "copy_seconds": (now - transfer.began) / 1e6,
+        }
 
     def _carry_out(self, command: Command) -> None:
         match command:
@@ -181,10 +246,21 @@ class Replica:
             case Restart(bucket):
                 self._forget_reruns()
                 self._workplace.submit(Entry(0, Order.RESTART, end=bucket * self.settings.size))
-            case Install(bucket, state):
-                self._install(bucket, state)
-            case CopyState(to) if to in self.place.peers:
-                self._copies[self._workplace.submit(Entry(0, Order.COPY))] = command
+            case Install(bucket, copy):
+                self._install(bucket, copy)
+            case CopyState(copy):
+                logger.info("%s: makes a copy of its state for a peer", self.name)
+                folder = str(self._copies.folder(copy)).encode()
+                self._copying[self._workplace.submit(Entry(0, Order.COPY, state=folder))] = copy
+            case SendPiece(to, copy, number):
+                self._send_piece(to, copy, number)
+            case DropCopy(copy):
+                self._copies.drop(copy)
+            case TakeCopy(offer):
+                logger.info("%s: takes over a state of %d bytes", self.name, offer.size)
+                self._taking.begin(offer)
+            case TakePiece(piece):
+                self._taking.take(piece)
             case Rerun():
                 self._rerun(command)
 
@@ -226,7 +302,7 @@ class Replica:
             case Order.INSTALL if result.entry >= self._history.done:
                 self._history.base = self._workplace.journal.read(result.entry).end
             case Order.COPY:
-                self._send_state(result)
+                self._finish_copy(result, now)
             case Order.DROP:
                 self._applied = result.applied
             case Order.RERUN if self._reruns is not None and self._node is not None:
@@ -288,10 +364,21 @@ class Replica:
             )
             history.forget()
             self._workplace.was_damaged = True
+        entries = self._workplace.journal.since(0)
+        installs = [each.number for each in entries if each.order is Order.INSTALL]
+        self._installing = max(installs, default=0)
+        self._sweep()
         self._node = self._make_node(now, lost=not history.has_state)
+        copy = self._copies.resume()
+        if copy is not None and history.has_state:
+            self._node.lending.resume(copy, now)
+        elif copy is not None:
+            self._copies.drop(copy.copy)
         if history.has_state:
             lines = {self.stream: history.take_published(size)}
             self._node.resume(history.base // size, history.consistent_from, lines, now)
+            if not history.is_whole:
+                self._node.fetch_older()
         else:
             self._workplace.submit(Entry(0, Order.RESTART))
         self._do(self._node.wake(now), now)
@@ -309,7 +396,9 @@ class Replica:
         """What comes next is kept nowhere any more: begin as one that has lost its state."""
         logger.warning("%s: starts over, for its inputs have gone on without it", self.name)
         self._works.clear()
-        self._copies.clear()
+        node = self._node
+        if node is not None and node.lending.offer is not None:
+            self._copies.drop(node.lending.offer.copy)
         self._history.forget()
         self._workplace.submit(Entry(0, Order.DROP))
         self._workplace.submit(Entry(0, Order.RESTART))
@@ -320,24 +409,47 @@ class Replica:
         if self._reruns is not None:
             self._reruns.forget()
 
-    def _install(self, bucket: int, state: bytes) -> None:
-        """Take over what a peer has; its log too, so that a restart finds it."""
+    def _install(self, bucket: int, copy: int) -> None:
+        """Take over the state of a peer; its log follows."""
         node = self._node
         assert node is not None
         boundary = bucket * self.settings.size
-        entry = self._workplace.submit(Entry(0, Order.INSTALL, end=boundary, state=state))
-        published = list(node.lines[self.stream].segments.since(0))
-        self._history.replace(published, boundary, entry, node.consistent_from)
+        folder = str(self._taking.installed(copy)).encode()
+        entry = self._workplace.submit(Entry(0, Order.INSTALL, end=boundary, state=folder))
+        self._installing = entry
+        self._history.replace(boundary, entry, node.consistent_from)
+        logger.info("%s: has all of the state of a peer, and installs it", self.name)
 
-    def _send_state(self, result: Result) -> None:
-        """The copy is of the base as it stands after all that was asked for before."""
-        command = self._copies.pop(result.entry, None)
-        node = self._node
-        if command is None or node is None or node.is_lost:
+    def _sweep(self) -> None:
+        """Delete the files of a copy once it has been installed for good."""
+        if self._installing is None or self._workplace.journal.has(self._installing):
             return
-        if node.gate.base * self.settings.size == self._history.base:
-            reply = replace(node.offer(command.reply.number), state=result.state)
-            self._workplace.neighbours.send(command.to, reply)
+        self._installing = None
+        self._taking.sweep()
+
+    def _finish_copy(self, result: Result, now: int) -> None:
+        """The copy is of the base as it stands after all that was asked for before."""
+        copy = self._copying.pop(result.entry, None)
+        if copy is None:
+            return
+        node, offer = self._node, None
+        base = self._history.base
+        if node is not None and not node.is_lost and node.gate.base * self.settings.size == base:
+            bucket = base // self.settings.size
+            offer = self._copies.finish(copy, result.state, bucket, node.consistent_from)
+        else:
+            self._copies.drop(copy)
+        if node is not None:
+            self._do(node.copied(copy, offer, now), now)
+
+    def _send_piece(self, to: str, copy: int, number: int) -> None:
+        node = self._node
+        assert node is not None
+        piece = self._copies.piece(copy, number)
+        if piece is not None:
+            self._workplace.neighbours.send(to, piece)
+        elif node.lending.lose(copy):
+            self._copies.drop(copy)
 
     # What its service asks
 
@@ -372,4 +484,4 @@ class Replica:
 
     def _own_status(self) -> dict[str, Any]:
         verdicts = {} if self._verdicts is None else self._verdicts.status
-        return {**verdicts, "log_bytes": self._history.size}
+        return {**verdicts, **self._copy_status, "log_bytes": self._history.size}

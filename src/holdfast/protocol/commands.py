@@ -4,20 +4,23 @@ the base, which sees complete buckets only, and the fork, which makes previews."
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from holdfast.protocol.gates.order import Stretch
-from holdfast.protocol.messages import Recalculate, Send, StateReply
+from holdfast.protocol.messages import Recalculate, Send, StateOffer, StatePiece
 
 __all__ = [
     "Command",
     "CopyState",
     "Drop",
+    "DropCopy",
     "Fork",
     "Install",
     "Rerun",
     "Restart",
+    "SendPiece",
     "StartOver",
+    "TakeCopy",
+    "TakePiece",
     "Work",
 ]
 
@@ -49,10 +52,11 @@ class Restart:
 
 @dataclass(frozen=True, slots=True)
 class Install:
-    """Make this the state of the base, and it is safe: nothing before the bucket is needed."""
+    """Make the copy whose pieces were taken the state of the base, and it is safe: nothing before
+    the bucket is needed."""
 
     bucket: int
-    state: Any
+    copy: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +75,53 @@ class StartOver:
 
 @dataclass(frozen=True, slots=True)
 class CopyState:
-    """Send this reply with a copy of the base in it."""
+    """Make a copy of the base under this number, then call `copied`."""
+
+    copy: int
+
+
+@dataclass(frozen=True, slots=True)
+class SendPiece:
+    """Send a peer a piece of a copy that has been made."""
 
     to: str
-    reply: StateReply
+    copy: int
+    number: int
 
 
-Command = Send | Work | Fork | Drop | Restart | Install | Rerun | StartOver | CopyState
+@dataclass(frozen=True, slots=True)
+class DropCopy:
+    """Delete a copy that has been made: nobody takes it any more."""
+
+    copy: int
+
+
+@dataclass(frozen=True, slots=True)
+class TakeCopy:
+    """Make room for the pieces of this copy; those of any other are of no use."""
+
+    offer: StateOffer
+
+
+@dataclass(frozen=True, slots=True)
+class TakePiece:
+    """Keep this piece until the copy is installed."""
+
+    piece: StatePiece
+
+
+Command = (
+    Send
+    | Work
+    | Fork
+    | Drop
+    | Restart
+    | Install
+    | Rerun
+    | StartOver
+    | CopyState
+    | SendPiece
+    | DropCopy
+    | TakeCopy
+    | TakePiece
+)

@@ -41,6 +41,12 @@ class Inputs:
             for intake, states in self._known()
         )
 
+    @property
+    def kept_from(self) -> int:
+        """All streams can be read from here on, as far as is known; 0 if nothing is."""
+        starts = (self.monitor.starts(stream).values() for stream in self.intakes)
+        return max((min(each, default=0) for each in starts), default=0)
+
     def are_read(self, behind: int) -> bool:
         """Whether all are read but for so much at the end, as far as somebody is there who says
         where that is."""

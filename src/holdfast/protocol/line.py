@@ -21,6 +21,7 @@ from holdfast.protocol.messages import (
     Feed,
     Gap,
     Item,
+    LogPiece,
     Preview,
     Progress,
     Read,
@@ -43,6 +44,10 @@ AT_ONCE: Final = 32
 """Segments that a reader is sent before it has confirmed to have read any."""
 WINDOW: Final = 16 << 20
 """Bytes that a reader is sent before that; one segment goes out whatever its size."""
+PIECE: Final = 4 << 20
+"""So many bytes of its log a peer is sent at once; a single segment whatever its size."""
+SEGMENT: Final = 200
+"""Bytes that a segment takes without any rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +174,30 @@ class Line:
             self.segments.append(segment)
         self.end = self.previewed = max(end, segments[-1].end) if segments else end
         self.dropped_before = segments[0].start if segments else end
+
+    def older(self, before: int) -> LogPiece:
+        """A piece of the stable line that ends at a boundary, for a peer that has less of it."""
+        segments: list[Segment] = []
+        start, weight = self.dropped_before, 0
+        place = before
+        for segment in self.segments.before(before):
+            if segment.end != place:
+                # What is on the other side of a hole does not lead up to here.
+                start = place
+                break
+            weight += SEGMENT + sum(getattr(row.value, "size", 0) for row in segment.rows)
+            if segments and weight > PIECE:
+                break
+            segments.append(segment)
+            place = segment.start
+        return LogPiece(self.stream, before, min(start, place), tuple(reversed(segments)))
+
+    def prepend(self, piece: LogPiece) -> None:
+        """Take over older segments that a peer has kept."""
+        for segment in reversed(piece.segments):
+            self.segments.prepend(segment)
+            self.dropped_before = segment.start
+        self._truncate()
 
     def repeat(self, reader: str, again: Again) -> list[Send]:
         """Send a reader a piece that has been calculated again for it."""

@@ -24,7 +24,10 @@ __all__ = [
     "Gap",
     "Heartbeat",
     "Item",
+    "LogPiece",
+    "LogRequest",
     "Message",
+    "PieceRequest",
     "Preview",
     "Progress",
     "Read",
@@ -32,7 +35,8 @@ __all__ = [
     "Recalculate",
     "Send",
     "Stable",
-    "StateReply",
+    "StateOffer",
+    "StatePiece",
     "StateRequest",
     "Subscribe",
     "Undo",
@@ -193,20 +197,62 @@ class AuthRelease:
 
 @dataclass(frozen=True, slots=True)
 class StateRequest:
-    """I have lost everything: give me your state. `number` is for the answer."""
+    """I have lost everything: make a copy of your state for me, or say how far it is. One of a
+    state before `since` is of no use: what follows it is kept no longer."""
 
-    number: int
+    since: int
 
 
 @dataclass(frozen=True, slots=True)
-class StateReply:
-    """The state of a replica after all stable buckets before `bucket`, with its stable lines."""
+class StateOffer:
+    """A copy of the state of a replica after all stable buckets before `bucket`, in pieces."""
 
+    copy: int
+    """Its number; 0 if there is none, for the replica has lost its own state."""
+    pieces: int = -1
+    """How many there are; -1 while the copy is being made."""
+    size: int = 0
+    """Bytes of the whole copy; while it is being made, those that are there."""
+    bucket: int = 0
+    consistent_from: int = 0
+    contents: Any = None
+    """Description of the pieces, for the process that takes them."""
+
+
+@dataclass(frozen=True, slots=True)
+class PieceRequest:
+    """Send me these pieces of a copy."""
+
+    copy: int
+    numbers: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StatePiece:
+    """One piece of a copy."""
+
+    copy: int
     number: int
-    bucket: int
-    consistent_from: int
-    state: Any
-    lines: Mapping[str, tuple[Segment, ...]]
+    data: Any
+
+
+@dataclass(frozen=True, slots=True)
+class LogRequest:
+    """Send me what you have published of this stream just before this boundary."""
+
+    stream: str
+    before: int
+
+
+@dataclass(frozen=True, slots=True)
+class LogPiece:
+    """Segments of a stable line that end at `before`, without a hole; `start`: where the oldest of
+    the line begins that follow each other up to there."""
+
+    stream: str
+    before: int
+    start: int
+    segments: tuple[Segment, ...]
 
 
 Message = (
@@ -222,7 +268,11 @@ Message = (
     | AuthReject
     | AuthRelease
     | StateRequest
-    | StateReply
+    | StateOffer
+    | PieceRequest
+    | StatePiece
+    | LogRequest
+    | LogPiece
     | Word
 )
 

@@ -95,6 +95,11 @@ class Monitor:
         """The stable boundary of the stream on each of its replicas, as last heard."""
         return {name: seen.end for name, seen in self._progress[stream].items()}
 
+    def starts(self, stream: str) -> dict[str, int]:
+        """From where on each replica that has not failed keeps the stream, as last heard."""
+        seen = self._progress[stream].items()
+        return {name: each.start for name, each in seen if each.state is not State.FAILURE}
+
     def _note(self, name: str, streams: Mapping[str, Progress]) -> bool:
         changed = False
         for stream, replicas in self._progress.items():

@@ -16,7 +16,6 @@ from collections.abc import Mapping, Sequence
 from holdfast.errors import InvalidArgumentError
 from holdfast.protocol.commands import (
     Command,
-    CopyState,
     Drop,
     Fork,
     Install,
@@ -39,13 +38,17 @@ from holdfast.protocol.messages import (
     Feed,
     Heartbeat,
     Item,
+    LogPiece,
+    LogRequest,
     Message,
+    PieceRequest,
     Preview,
     Read,
     Recalculate,
     Send,
     Stable,
-    StateReply,
+    StateOffer,
+    StatePiece,
     StateRequest,
     Subscribe,
     Unsubscribe,
@@ -53,7 +56,7 @@ from holdfast.protocol.messages import (
 )
 from holdfast.protocol.monitor import Monitor, demote
 from holdfast.protocol.place import Place, Settings
-from holdfast.protocol.recovery import Recovery
+from holdfast.protocol.recovery import Backfill, Lending, Recovery
 from holdfast.protocol.stagger import Stagger
 from holdfast.protocol.states import State
 from holdfast.protocol.streams import output_state
@@ -131,6 +134,9 @@ class Node:
         self.recovery = Recovery(
             place.peers, lost=lost, copies=settings.copy_state, retry=settings.retry, now=now
         )
+        self.lending = Lending(settings.retry)
+        self.backfill: Backfill | None = None
+        """None unless older pieces of its lines are fetched from a peer."""
         self._failing_since: int | None = None
         self._corrected_at: float = -math.inf
         self._reconciling = False
@@ -208,7 +214,9 @@ class Node:
     @property
     def next_wake(self) -> float:
         """When to call `wake` next, at the latest."""
-        wakes: list[float] = [self.inputs.monitor.next_wake]
+        wakes: list[float] = [self.inputs.monitor.next_wake, self.recovery.next_wake]
+        if self.backfill is not None:
+            wakes.append(self.backfill.next_wake)
         if self.working is None and not (self.is_lost or self._reconciling):
             wakes.append(self._preview_due)
         if self._must_redo and not self.settings.beside:
@@ -227,8 +235,15 @@ class Node:
                 commands += self._take_vitals(sender, message, now)
                 if not (commands or self.is_lost):
                     return []
-            case StateReply() if sender in self.place.peers:
-                commands += self._install(message, now)
+            case StateOffer():
+                commands += self._take_offer(sender, message, now)
+            case StatePiece():
+                commands += self.recovery.piece(sender, message, now)
+                if not self.recovery.has_all:
+                    return commands
+                commands += self._install(now)
+            case StateRequest() if self.is_lost and sender in self.place.peers:
+                return [Send(sender, StateOffer(0))]
             case _ if self.is_lost:
                 return []
             case Subscribe():
@@ -252,8 +267,15 @@ class Node:
                 commands += self._feed_on(sender, message)
                 if not was_full:
                     return commands
-            case StateRequest():
-                commands.append(CopyState(sender, self.offer(message.number)))
+            case StateRequest() if sender in self.place.peers:
+                return self.lending.asked(sender, message, self.gate.size, now)
+            case PieceRequest() if sender in self.place.peers:
+                return self.lending.pieces(sender, message, now)
+            case LogRequest() if sender in self.place.peers and message.stream in self.lines:
+                return [Send(sender, self.lines[message.stream].older(message.before))]
+            case LogPiece() if self.expects(sender, message):
+                assert self.backfill is not None
+                return self.backfill.take(message, self.lines, now)
             case AuthRequest() | AuthGrant() | AuthReject() | AuthRelease():
                 commands += self.stagger.take(
                     sender,
@@ -269,6 +291,8 @@ class Node:
         commands: list[Command] = []
         if self.recovery.is_due(now):
             commands += self._look_for_a_state(now)
+        commands += self.lending.wake(now)
+        commands += self._ask_older(now)
         safe = None if self.is_lost else self.gate.kept * self.gate.size
         beats = self.inputs.wake(now, safe)
         if beats:
@@ -535,7 +559,7 @@ class Node:
                 self.recovery.do_without()
                 return self._read_on(now)
             self.recovery.is_stranded = True
-        return [self.recovery.ask(now)]
+        return [self.recovery.ask(now, self.inputs.kept_from)]
 
     @property
     def _converges(self) -> bool:
@@ -545,16 +569,41 @@ class Node:
     def _has_begun(self) -> bool:
         return self.gate.base * self.gate.size > self.place.start
 
-    def offer(self, number: int) -> StateReply:
-        """The answer to a request for our state, without the state."""
-        lines = {name: tuple(line.segments.since(0)) for name, line in self.lines.items()}
-        return StateReply(number, self.gate.base, self.consistent_from, None, lines)
+    def copied(self, copy: int, offer: StateOffer | None, now: int) -> list[Command]:
+        """The copy of the base that was asked for is there, or could not be made."""
+        return self.lending.copied(copy, offer, now)
 
-    def _install(self, reply: StateReply, now: int) -> list[Command]:
-        if not self.recovery.takes(reply.number):
-            return []
-        self.resume(reply.bucket, reply.consistent_from, reply.lines, now)
-        return [Install(reply.bucket, reply.state), *self._read_on(now)]
+    def expects(self, sender: str, piece: LogPiece) -> bool:
+        """Whether this piece of a line was asked for."""
+        return self.backfill is not None and self.backfill.expects(sender, piece, self.lines)
+
+    def _take_offer(self, sender: str, offer: StateOffer, now: int) -> list[Command]:
+        size, since = self.gate.size, self.inputs.kept_from
+        commands = self.recovery.offered(sender, offer, since, size, now)
+        if self.recovery.is_due(now):
+            commands += self._look_for_a_state(now)
+        return commands + (self._install(now) if self.recovery.has_all else [])
+
+    def _install(self, now: int) -> list[Command]:
+        """All pieces of a copy are there."""
+        transfer = self.recovery.transfer
+        assert transfer is not None
+        offer = transfer.offer
+        if offer.bucket * self.gate.size < self.inputs.kept_from:
+            self.recovery.begin_anew()
+            return self._look_for_a_state(now)
+        self.resume(offer.bucket, offer.consistent_from, {}, now)
+        self.fetch_older(transfer.peer)
+        return [Install(offer.bucket, offer.copy), *self._ask_older(now), *self._read_on(now)]
+
+    def fetch_older(self, first: str | None = None) -> None:
+        """Have the peers asked for what they have kept of the lines and is older than what is here;
+        `first` before the others."""
+        streams = list(self.lines)
+        self.backfill = Backfill(self.place.peers, first, streams, self.settings.retry)
+
+    def _ask_older(self, now: int) -> list[Command]:
+        return [] if self.backfill is None else self.backfill.ask(self.lines, now)
 
     def resume(
         self,

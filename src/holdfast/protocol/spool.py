@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from operator import attrgetter
 
@@ -44,6 +44,28 @@ class Spool:
             return
         self._kept.append(segment)
 
+    def prepend(self, segment: Segment) -> None:
+        """Put a segment before all others; it ends where they begin."""
+        first = self._kept[self._first] if len(self) else None
+        if first is not None and first.rows == segment.rows == () and first.start == segment.end:
+            self._kept[self._first] = Segment(segment.start, first.end, ())
+            return
+        if self._first:
+            self._first -= 1
+            self._kept[self._first] = segment
+        else:
+            # Room for as many again, so that a long row of these takes linear time.
+            room = max(len(self._kept), 1)
+            self._kept[:0] = [segment] * room
+            self._first = room - 1
+
+    def before(self, boundary: int) -> Iterator[Segment]:
+        """The segments with something before the boundary, newest first."""
+        end = bisect_left(self._kept, boundary, lo=self._first, key=attrgetter("start"))
+        for number in reversed(range(self._first, end)):
+            segment = self._kept[number]
+            yield segment if segment.end <= boundary else _cut(segment, boundary)
+
     def drop_before(self, boundary: int) -> None:
         """Drop the segments that end by then."""
         self._first = self._after(boundary)
@@ -59,3 +81,8 @@ class Spool:
     def _after(self, boundary: int) -> int:
         """Index of the first segment that ends after the boundary."""
         return bisect_right(self._kept, boundary, lo=self._first, key=attrgetter("end"))
+
+
+def _cut(segment: Segment, boundary: int) -> Segment:
+    rows = tuple(row for row in segment.rows if row.stime < boundary)
+    return Segment(segment.start, boundary, rows)

@@ -48,6 +48,17 @@ class StateShelf:
     def clear(self) -> None:
         self.state.clear()
 
+    def raw_items(self) -> Iterator[tuple[Any, int, bytes]]:
+        """All records as they lie there, one at a time: several may be too much for Spark."""
+        for name, number in list(self.state.keys()):
+            found = self.state.getValue((name, number))
+            if found is not None:
+                yield name, number, bytes(found[0])
+
+    def write_raw(self, name: Any, number: int, record: bytes) -> None:
+        """Write a record that is encoded already."""
+        self.state.updateValue((name, number), (record,))
+
     def items(self) -> Iterator[tuple[Any, int, Any]]:
         """All records, with their names and numbers."""
         for (name, number), (record,) in self.state.iterator():

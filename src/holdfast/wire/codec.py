@@ -20,14 +20,18 @@ from holdfast.protocol.messages import (
     Feed,
     Gap,
     Heartbeat,
+    LogPiece,
+    LogRequest,
     Message,
+    PieceRequest,
     Preview,
     Progress,
     Read,
     Recalculate,
     RecDone,
     Stable,
-    StateReply,
+    StateOffer,
+    StatePiece,
     StateRequest,
     Subscribe,
     Undo,
@@ -56,6 +60,8 @@ MAX_MESSAGE = 256 << 20
 """Bytes of a message that is taken, if nobody says otherwise."""
 _MANY = 1 << 20
 """Of anything in one message."""
+_PIECES = 1 << 24
+"""Of a copied state."""
 
 _Time = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 _Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
@@ -180,15 +186,39 @@ class _AuthRelease(_Form, tag="auth_release"):
 
 
 class _StateRequest(_Form, tag="state_request"):
-    number: _Count
+    since: _Time
 
 
-class _StateReply(_Form, tag="state_reply"):
-    number: _Count
+class _StateOffer(_Form, tag="state_offer"):
+    copy: _Count
+    pieces: Annotated[int, msgspec.Meta(ge=-1, le=_PIECES)]
+    size: _Count
     bucket: _Time
     consistent_from: _Time
-    state: bytes
-    lines: Annotated[dict[_Name, tuple[_Segment, ...]], msgspec.Meta(max_length=_MANY)]
+    contents: bytes | None
+
+
+class _PieceRequest(_Form, tag="piece_request"):
+    copy: _Count
+    numbers: Annotated[tuple[_Count, ...], msgspec.Meta(max_length=1024)]
+
+
+class _StatePiece(_Form, tag="state_piece"):
+    copy: _Count
+    number: _Count
+    data: bytes
+
+
+class _LogRequest(_Form, tag="log_request"):
+    stream: _Name
+    before: _Time
+
+
+class _LogPiece(_Form, tag="log_piece"):
+    stream: _Name
+    before: _Time
+    start: _Time
+    segments: Annotated[tuple[_Segment, ...], msgspec.Meta(max_length=_MANY)]
 
 
 class _Claim(_Form):
@@ -257,7 +287,11 @@ _Message = (
     | _AuthReject
     | _AuthRelease
     | _StateRequest
-    | _StateReply
+    | _StateOffer
+    | _PieceRequest
+    | _StatePiece
+    | _LogRequest
+    | _LogPiece
     | _View
     | _Ping
     | _Pong
@@ -288,7 +322,11 @@ _FORMS: dict[type, type[_Form]] = {
     AuthReject: _AuthReject,
     AuthRelease: _AuthRelease,
     StateRequest: _StateRequest,
-    StateReply: _StateReply,
+    StateOffer: _StateOffer,
+    PieceRequest: _PieceRequest,
+    StatePiece: _StatePiece,
+    LogRequest: _LogRequest,
+    LogPiece: _LogPiece,
     Claim: _Claim,
     View: _View,
     Ping: _Ping,
@@ -330,20 +368,26 @@ def weight(message: Message) -> int:
     """About how many bytes a message has, without reading its chunks."""
     parts: list[int] = []
     segments: list[Segment] = []
+    state = 0
     match message:
         case Feed(items=items):
             parts = [len(items)]
             segments = [
                 item.segment for item in items if isinstance(item, Stable | Preview | Again)
             ]
-        case StateReply(lines=lines):
-            segments = [segment for line in lines.values() for segment in line]
+        case LogPiece(segments=held):
+            segments = list(held)
             parts = [len(segments)]
+        case PieceRequest(numbers=numbers):
+            parts = [len(numbers)]
+        case StateOffer(contents=contents):
+            state = len(contents or b"")
+        case StatePiece(data=data):
+            state = len(data)
         case Heartbeat(acks=acks, read=read):
             parts = [len(acks), len(read)]
         case Vitals(streams=streams):
             parts = [len(streams)]
-    state = len(message.state or b"") if isinstance(message, StateReply) else 0
     values = [row.value for segment in segments for row in segment.rows]
     rows = sum(100 + value.size for value in values if isinstance(value, Chunk))
     return 100 * (1 + sum(parts)) + state + rows

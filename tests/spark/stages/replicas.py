@@ -27,13 +27,13 @@ class Journals:
     """Gives out rows of a journal and nothing else."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self.folder = folder
 
     def read(self, ticket: bytes):
         found = read_journal_ticket(ticket)
         assert found is not None
         entry, piece = found
-        return Journal(self._folder).read(entry).pieces[piece].chunk.table()
+        return Journal(self.folder).read(entry).pieces[piece].chunk.table()
 
     def opened(self, party, link): ...
 
@@ -58,7 +58,7 @@ class RunningStage:
         self._spark = spark
         self._compiled = compile_stage(spark, topology, name)
         self._shards = topology.stages[name].shards
-        self._folder = folder
+        self.folder = folder
         self._changed = Condition()
         self.delivered: list[Result] = []
         self.refuse: Callable[[Result], bool] = lambda result: False
@@ -70,7 +70,7 @@ class RunningStage:
         self.query = StageQuery(
             self._spark,
             self._compiled,
-            self._folder,
+            self.folder,
             size=BUCKET,
             shards=self._shards,
             address=("127.0.0.1", self._server.address.port),

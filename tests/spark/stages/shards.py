@@ -31,10 +31,9 @@ from holdfast.spark.stages.packing import (
     pack_stage,
     pack_window_rows,
 )
-from holdfast.spark.stages.processor import StageProcessor
+from holdfast.spark.stages.processor import StageProcessor, order_body
 from holdfast.spark.stages.results import Result, results_in
 from holdfast.spark.stages.rows import gate_schema, order_columns, row_columns
-from holdfast.spark.stages.states import split_state
 from holdfast.spark.stages.tasks import WindowTask
 from holdfast.tuples import STIME
 from holdfast.windows.shard import Span
@@ -64,11 +63,11 @@ class Shards:
     def __init__(self, kind: Kind) -> None:
         self._kind = kind
         self._tester = TwsTester(StageProcessor(kind.make_task))
-        self._next = 1
+        self.next = 1
 
     def run(self, *entries: Entry) -> list[Result]:
-        numbered = [replace(entry, number=self._next + at) for at, entry in enumerate(entries)]
-        self._next += len(entries)
+        numbered = [replace(entry, number=self.next + at) for at, entry in enumerate(entries)]
+        self.next += len(entries)
         batches = [batch for entry in numbered for batch in self._rows(entry)]
         orders = [batch for entry in numbered for batch in self._orders(entry)]
         packed: dict[int, list[Row]] = {}
@@ -77,7 +76,7 @@ class Shards:
                 packed.setdefault(row["shard"], []).append(Row(**row))
         answers = [
             answer.asDict()
-            for shard in sorted(packed, reverse=self._next % 2 == 0)
+            for shard in sorted(packed, reverse=self.next % 2 == 0)
             for answer in self._tester.test(shard, packed[shard])
         ]
         fields = [(name, kind) for name, kind in zip(SCHEMA.names, SCHEMA.types, strict=True)]
@@ -98,8 +97,7 @@ class Shards:
             yield from table.to_batches(max_chunksize=7)
 
     def _orders(self, entry: Entry) -> Iterator[pa.RecordBatch]:
-        states = split_state(entry.state)
-        bodies = {label: states.get(label) for label in LABELS}
+        bodies = dict.fromkeys(LABELS, order_body(entry.order, entry.state))
         yield pa.record_batch(
             order_columns(entry.number, int(entry.order), entry.end, entry.tentative, bodies)
         )

@@ -1,5 +1,6 @@
 """Shelves with a fork against dictionaries."""
 
+from ast import literal_eval
 from typing import Any
 
 from hypothesis import given
@@ -27,6 +28,12 @@ class MemoryRecords:
     def items(self):
         return ((*at, record) for at, record in list(self.kept.items()))
 
+    def raw_items(self):
+        return ((*at, repr(record).encode()) for at, record in list(self.kept.items()))
+
+    def write_raw(self, name: Any, number: int, record: bytes) -> None:
+        self.kept[name, number] = literal_eval(record.decode())
+
 
 NAMES = st.sampled_from(["a", "b"])
 NUMBERS = st.integers(0, 2)
@@ -39,7 +46,7 @@ STEPS = st.lists(
     st.one_of(
         st.tuples(st.sampled_from(["write"]), st.booleans(), NAMES, NUMBERS, RECORDS),
         st.tuples(st.sampled_from(["delete"]), st.booleans(), NAMES, NUMBERS),
-        st.tuples(st.sampled_from(["fork", "drop", "clear", "reopen"])),
+        st.tuples(st.sampled_from(["fork", "drop", "clear", "copy", "reopen"])),
     ),
     max_size=40,
 )
@@ -62,6 +69,11 @@ def test_base_and_fork_see_what_two_dictionaries_hold(steps):
             case "clear":
                 shelf.clear_base()
                 base.clear()
+            case "copy":
+                copied = list(shelf.records())
+                shelf.clear_base()
+                for record in copied:
+                    shelf.install(*record)
             case "reopen":
                 shelf = ForkableShelf(*records, forked=fork is not None)
             case _:
@@ -79,6 +91,6 @@ def test_base_and_fork_see_what_two_dictionaries_hold(steps):
             assert shelf.base.read(*at) == base.get(at)
             if fork is not None:
                 assert shelf.tip.read(*at) == fork.get(at)
-        assert {(name, number): record for name, number, record in shelf.records()} == base
+        assert records[0].kept == base
     if fork is None:
         assert not list(records[1].items())

@@ -10,7 +10,6 @@ from holdfast.errors import StoreCorruptError
 from holdfast.spark.stages.entries import Entry, Order, Piece
 from holdfast.spark.stages.journal import Journal
 from holdfast.spark.stages.pieces import journal_ticket, read_journal_ticket
-from holdfast.spark.stages.states import join_states, split_state
 from holdfast.wire.chunks import Chunk
 
 
@@ -107,10 +106,3 @@ def test_tickets():
     assert read_journal_ticket(journal_ticket(12, 3)) == (12, 3)
     for other in (b"", b"journal", b"journal 1", b"journal x 1", b"log 1 2", b"journal 1 2 3"):
         assert read_journal_ticket(other) is None
-
-
-def test_states_of_shards_come_back():
-    assert split_state(join_states({3: b"x", 0: b""})) == {3: b"x", 0: b""}
-    assert split_state(b"") == {}
-    with pytest.raises(StoreCorruptError, match="cannot be read"):
-        split_state(b"nonsense")

@@ -17,6 +17,7 @@ from holdfast import aggregates
 from holdfast.errors import StoreCorruptError
 from holdfast.spark.stages.compile import TIME
 from holdfast.spark.stages.entries import Entry, Order, Piece
+from holdfast.spark.stages.states import StateFiles
 from holdfast.spark.windows import window
 from holdfast.tuples import STIME
 from holdfast.wire.chunks import Chunk
@@ -102,7 +103,7 @@ def test_how_entries_and_batches_are_cut_makes_no_difference(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", range(3))
-def test_base_and_fork_do_not_see_each_other(kind, seed):
+def test_base_and_fork_do_not_see_each_other(kind, seed, tmp_path):
     """Against runs in which there is only the one or the other."""
     rng = random.Random(seed)
     shards = Shards(KINDS[kind]())
@@ -148,13 +149,11 @@ def test_base_and_fork_do_not_see_each_other(kind, seed):
                 batch.append(Entry(0, Order.RESTART))
                 wanted.append({})
             case "copy":
-                results = shards.run(*batch, Entry(0, Order.COPY)) if batch else []
-                if not results:
-                    continue
-                *done, copied = results
+                folder = str(tmp_path / str(shards.next)).encode()
+                *done, _ = shards.run(*batch, Entry(0, Order.COPY, state=folder))
                 assert [chunks([each]) for each in done] == wanted
                 # What is installed is what was copied, and the fork does not notice.
-                batch = [Entry(0, Order.RESTART), Entry(0, Order.INSTALL, state=copied.state)]
+                batch = [Entry(0, Order.RESTART), Entry(0, Order.INSTALL, state=folder)]
                 wanted = [{}, {}]
         if rng.random() < 0.4 and batch:
             assert [chunks([each]) for each in shards.run(*batch)] == wanted
@@ -164,17 +163,22 @@ def test_base_and_fork_do_not_see_each_other(kind, seed):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_copied_state_goes_on_as_the_original(kind):
+def test_a_copied_state_goes_on_as_the_original(kind, tmp_path):
     original, other = Shards(KINDS[kind]()), Shards(KINDS[kind]())
     for bucket in range(FIRST, FIRST + 9):
         original.run(work(bucket, *pieces(2, bucket, 2)))
-    (copied,) = original.run(Entry(0, Order.COPY))
+    folder, empty = (str(tmp_path / name).encode() for name in ("copy", "empty"))
+    (copied,) = original.run(Entry(0, Order.COPY, state=folder))
+    files = StateFiles.read(copied.state).files
+    written = {path.name: path.stat().st_size for path in (tmp_path / "copy").glob("*")}
+    assert {each.name: each.size for each in files} == written
+    Shards(KINDS[kind]()).run(Entry(0, Order.COPY, state=empty))
     other.run(work(5, *pieces(3, 5, 2)), Entry(0, Order.FORK))
-    other.run(Entry(0, Order.INSTALL, state=copied.state))
+    other.run(Entry(0, Order.INSTALL, state=folder))
     for bucket in range(FIRST + 9, FIRST + 15):
         entry = work(bucket, *pieces(2, bucket, 2))
         assert chunks(other.run(entry)) == chunks(original.run(entry))
-    other.run(Entry(0, Order.INSTALL))
+    other.run(Entry(0, Order.INSTALL, state=empty))
     fresh = Shards(KINDS[kind]())
     entry = work(FIRST, *pieces(2, FIRST, 2))
     assert chunks(other.run(entry)) == chunks(fresh.run(entry))
@@ -301,12 +305,29 @@ def test_work_for_a_fork_that_is_not_there_is_refused():
         Shards(KINDS["join"]()).run(work(FIRST, tentative=True))
 
 
-def test_a_state_of_another_join_is_refused():
+def test_a_state_of_another_join_is_refused(tmp_path):
     shards = Shards(join_kind(DDL, ["k"], BUCKET))
-    (_, copied) = shards.run(work(FIRST, *pieces(1, FIRST, 2)), Entry(0, Order.COPY))
+    folder = str(tmp_path).encode()
+    shards.run(work(FIRST, *pieces(1, FIRST, 2)), Entry(0, Order.COPY, state=folder))
     other = Shards(join_kind("k string, w bigint", ["k"], BUCKET))
     with pytest.raises(StoreCorruptError, match=r"the state is of pairs .* empty folder"):
-        other.run(Entry(0, Order.INSTALL, state=copied.state), work(FIRST + 1))
+        other.run(Entry(0, Order.INSTALL, state=folder), work(FIRST + 1))
+
+
+def test_a_state_that_is_cut_short_or_not_there_is_refused(tmp_path):
+    kind = window_kind(DDL, ["k"], 2 * BUCKET, BUCKET)
+    folder = str(tmp_path).encode()
+    Shards(kind).run(work(FIRST, *pieces(1, FIRST, 2)), Entry(0, Order.COPY, state=folder))
+    for path in tmp_path.glob("*"):
+        data = path.read_bytes()
+        for cut in (*range(30), len(data) - 1):
+            path.write_bytes(data[:cut])
+            with pytest.raises(StoreCorruptError, match="empty folder"):
+                Shards(kind).run(Entry(0, Order.INSTALL, state=folder))
+        path.unlink()
+        with pytest.raises(StoreCorruptError, match="empty folder"):
+            Shards(kind).run(Entry(0, Order.INSTALL, state=folder))
+        path.write_bytes(data)
 
 
 @pytest.mark.parametrize("kind", KINDS)

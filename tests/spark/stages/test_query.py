@@ -15,6 +15,7 @@ from holdfast import aggregates
 from holdfast.errors import StoreCorruptError
 from holdfast.spark.stages import query
 from holdfast.spark.stages.entries import Entry, Order, Piece
+from holdfast.spark.stages.states import StateFiles
 from holdfast.topology import (
     Function,
     Join,
@@ -141,13 +142,17 @@ def scenario(stage: RunningStage, model: Shards | None) -> list:
     # The base goes on beside the fork, then without it, also after a restart.
     stage.restart()
     following = work(FIRST + 6, *pieces(1, FIRST + 6))
-    base += stage.run(following, Entry(0, Order.DROP), Entry(0, Order.COPY))[:1]
+    folder = str(stage.folder / "copy").encode()
+    copy = Entry(0, Order.COPY, state=folder)
+    base += stage.run(following, Entry(0, Order.DROP), copy)[:1]
     copied = stage.delivered[-1]
     assert copied.order is Order.COPY
+    files = StateFiles.read(copied.state).files
+    assert {each.name for each in files} == {
+        path.name for path in (stage.folder / "copy").glob("*")
+    }
     last = work(FIRST + 7, *pieces(1, FIRST + 7))
-    again = stage.run(
-        last, Entry(0, Order.RESTART), Entry(0, Order.INSTALL, state=copied.state), last
-    )
+    again = stage.run(last, Entry(0, Order.RESTART), Entry(0, Order.INSTALL, state=folder), last)
     assert digests(again[:1]) == digests(again[3:])
     base.append(again[0])
     if model is not None:

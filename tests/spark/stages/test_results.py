@@ -9,10 +9,14 @@ import pytest
 from holdfast.spark.stages.entries import Order
 from holdfast.spark.stages.results import results_in
 from holdfast.spark.stages.rows import BODY, BUCKET, ENTRY, PLACE, order_columns, row_columns
-from holdfast.spark.stages.states import split_state
+from holdfast.spark.stages.states import PIECE, StateFile, StateFiles
+from holdfast.windows.stores.codec import StateCodec
 from holdfast.wire.chunks import Chunk
 
 SIZE = 100
+CODEC = StateCodec()
+NOTHING = StateFiles(()).write()
+REPORT = CODEC.encode(("/copies/7", [(3, ["a" * 64])]))
 SCHEMA = pa.schema(
     [pa.field("stime", pa.timestamp("us", "UTC"), nullable=False), ("name", pa.string())]
 )
@@ -81,27 +85,33 @@ def test_rows_that_come_in_order_give_the_same_chunks_as_rows_that_do_not() -> N
 
 def test_columns_that_only_states_need_may_be_missing() -> None:
     rows = [_row(1, 10 * place, place % 2, place) for place in range(50)]
-    table = _table([*rows, _order(1, Order.WORK), _order(2, Order.COPY, 5, b"state")])
+    table = _table([*rows, _order(1, Order.WORK), _order(2, Order.COPY, 5, REPORT)])
     flat = table.drop_columns([BUCKET])
     assert list(results_in(flat, SCHEMA, SIZE)) == list(results_in(table, SCHEMA, SIZE))
     [work, copy] = results_in(flat.drop_columns([BODY]), SCHEMA, SIZE)
     assert len(work.chunks) == 5
-    assert copy.state == b""
+    assert copy.state == NOTHING
 
 
 def test_entries_without_rows_give_results_too() -> None:
     rows = [_order(8, Order.FORK), _order(9, Order.DROP)]
     results = list(results_in(_table(rows), SCHEMA, SIZE))
     assert [(r.entry, r.order, r.chunks, r.state) for r in results] == [
-        (8, Order.FORK, (), b""),
-        (9, Order.DROP, (), b""),
+        (8, Order.FORK, (), NOTHING),
+        (9, Order.DROP, (), NOTHING),
     ]
 
 
-def test_a_copy_has_the_state_of_each_shard_that_has_any() -> None:
+def test_a_copy_has_the_files_of_all_steps_of_all_shards() -> None:
+    reports = {0: [(3, ["a" * 64]), (0, [])], 5: [(PIECE + 1, ["b" * 64, "c" * 64]), (0, [])]}
     rows = [
-        _order(2, Order.COPY, shard, body)
-        for shard, body in {0: b"one", 1: None, 2: b"three"}.items()
+        _order(2, Order.COPY, shard, CODEC.encode(("/copies/7", steps)))
+        for shard, steps in reports.items()
     ]
     [result] = results_in(_table(rows), SCHEMA, SIZE)
-    assert split_state(result.state) == {0: b"one", 2: b"three"}
+    assert StateFiles.read(result.state).files == (
+        StateFile("0-0", 3, ("a" * 64,)),
+        StateFile("1-0", 0, ()),
+        StateFile("0-5", PIECE + 1, ("b" * 64, "c" * 64)),
+        StateFile("1-5", 0, ()),
+    )

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from holdfast.protocol.commands import (
     Command,
     CopyState,
     Drop,
+    DropCopy,
     Fork,
     Install,
     Rerun,
     Restart,
+    SendPiece,
     StartOver,
+    TakeCopy,
+    TakePiece,
     Work,
 )
 from holdfast.protocol.diagram import StagePlan
 from holdfast.protocol.gates.order import Stretch
-from holdfast.protocol.messages import Message, Send, StateReply
+from holdfast.protocol.messages import Message, Send, StateOffer, StatePiece, StateRequest
 from holdfast.protocol.node import Node
 from holdfast.sim.network import Network
 from holdfast.sim.operators import Stage
@@ -39,7 +43,9 @@ class Cost:
     bucket: int = 1_000
     row: int = 20
     copy: int = 0
-    """Of the state, for a peer."""
+    """To make a copy of the state."""
+    pieces: int = 1
+    """That a copy has."""
 
 
 class NodeParty:
@@ -84,6 +90,11 @@ class NodeParty:
         self.fork: Stage | None = None
         self._history: deque[tuple[Stretch, Stage]] = deque()
         self._saved: Stage | None = None
+        self._copies: dict[int, Stage] = {}
+        """Copies of the base that peers are given, by number."""
+        self._taken: dict[int, Stage] = {}
+        """Pieces of the copy that is being taken: each is the whole, so that all are looked at."""
+        self._copy_began = 0
         self._save(0)
         self.process.wake_at(self.process.now, self._wake)
 
@@ -93,7 +104,13 @@ class NodeParty:
         self._saved, self.saved_at = self.base.fork(), bucket
 
     def deliver(self, sender: str, message: Message) -> None:
-        self.process.do(lambda: self._do(self.node.receive(sender, message, self.process.now)))
+        self.process.do(lambda: self._receive(sender, message))
+
+    def _receive(self, sender: str, message: Message) -> None:
+        now = self.process.now
+        if isinstance(message, StateRequest):
+            self.node.lending.made = now - self._copy_began
+        self._do(self.node.receive(sender, message, now))
 
     def crash(self) -> None:
         """Lose everything."""
@@ -115,6 +132,10 @@ class NodeParty:
         lines = {name: tuple(line.segments.since(0)) for name, line in before.lines.items()}
         self.node = self._make(self.process.now, False)
         self.node.resume(self.saved_at, before.consistent_from, lines, self.process.now)
+        if before.lending.offer is not None:
+            self.node.lending.resume(before.lending.offer, self.process.now)
+        if before.backfill is not None and not before.backfill.is_done:
+            self.node.fetch_older()
         self._drop_fork()
         self.base = saved.fork()
         self._history.clear()
@@ -162,24 +183,41 @@ class NodeParty:
             case Restart(bucket):
                 self.base.restart()
                 self._save(bucket)
-            case Install(bucket, state):
-                self.base = state
+            case Install(bucket):
+                assert set(self._taken) == set(range(self.cost.pieces))
+                assert len({id(piece) for piece in self._taken.values()}) == 1
+                self.base = self._taken[0].copy()
                 self._save(bucket)
                 self._do(self.node.saved(bucket, self.process.now))
-            case CopyState(to, reply):
-                self._send_state(to, replace(reply, state=self.base.copy()))
+            case CopyState(copy):
+                self._copy(copy)
+            case SendPiece(to, copy, number):
+                self._send(to, StatePiece(copy, number, self._copies[copy]))
+            case DropCopy(copy):
+                self._copies.pop(copy, None)
+            case TakeCopy():
+                self._taken = {}
+            case TakePiece(piece):
+                self._taken[piece.number] = piece.data
             case Rerun():
                 self._rerun(command)
+
+    def _copy(self, copy: int) -> None:
+        """The state is that of now, however long the copy takes."""
+        node, state = self.node, self.base.copy()
+        pieces, bucket = self.cost.pieces, node.gate.base
+        offer = StateOffer(copy, pieces, pieces, bucket, node.consistent_from)
+        self._copy_began = self.process.now
+
+        def finish() -> None:
+            self._copies[copy] = state
+            self._do(node.copied(copy, offer, self.process.now))
+
+        self.process.after(self.cost.copy, finish)
 
     def _send(self, to: str, message: Message) -> None:
         for each in (message,) if self.tamper is None else self.tamper(to, message):
             self.network.send(self.name, to, each)
-
-    def _send_state(self, to: str, reply: StateReply) -> None:
-        if self.cost.copy:
-            self.process.after(self.cost.copy, lambda: self._send(to, reply))
-        else:
-            self._send(to, reply)
 
     def _drop_fork(self) -> None:
         if self.fork is not None:

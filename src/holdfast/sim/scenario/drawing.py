@@ -123,6 +123,8 @@ def draw_scenario(seed: int, options: Options) -> Scenario:
         scenario = replace(scenario, cost=replace(scenario.cost, copy=copy))
     elif options.faults == "clocks":
         scenario = _set_clocks(draws("clocks"), scenario)
+    cost = replace(scenario.cost, pieces=draws("copies").choice([1, 1, 2, 5, 40]))
+    scenario = replace(scenario, cost=cost)
     return scenario.with_faults(draw_schedule(draws("faults"), scenario))
 
 

@@ -28,9 +28,9 @@ class Order(IntEnum):
     RESTART = 4
     """Let the base begin anew, empty."""
     INSTALL = 5
-    """Make `state` the state of the base."""
+    """Make the copy in the folder that `state` names the state of the base."""
     COPY = 6
-    """Answer the state of the base."""
+    """Write the state of the base into the folder that `state` names."""
     RERUN = 7
     """Process the rows up to `end` with a state of their own, which begins empty and is dropped."""
 

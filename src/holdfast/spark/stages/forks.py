@@ -25,6 +25,10 @@ class Records(Protocol):
 
     def delete(self, name: Any, number: int) -> None: ...
 
+    def raw_items(self) -> Iterator[tuple[Any, int, bytes]]: ...
+
+    def write_raw(self, name: Any, number: int, record: bytes) -> None: ...
+
     def clear(self) -> None: ...
 
     def items(self) -> Iterator[tuple[Any, int, Any]]: ...
@@ -55,13 +59,19 @@ class ForkableShelf:
         """The fork."""
         return _ForkView(self)
 
-    def records(self) -> Iterator[tuple[Any, int, Any]]:
-        """Those of the base."""
-        return self._base.items()
+    def records(self) -> Iterator[tuple[Any, int, bytes]]:
+        """Those of the base, encoded."""
+        return self._base.raw_items()
+
+    def install(self, name: Any, number: int, record: bytes) -> None:
+        """Put an encoded record into the base."""
+        self.keep_for_fork(name, number)
+        self._base.write_raw(name, number, record)
 
     def clear_base(self) -> None:
-        for name, number, _ in list(self._base.items()):
-            self.keep_for_fork(name, number)
+        if self.forked:
+            for name, number, _ in list(self._base.items()):
+                self.keep_for_fork(name, number)
         self._base.clear()
 
     def keep_for_fork(self, name: Any, number: int) -> None:

@@ -26,9 +26,8 @@ from holdfast.spark.stages.entries import Entry, Piece
 from holdfast.spark.stages.journal import Journal
 from holdfast.spark.stages.packing import PackChunk, packed_orders, packed_rows
 from holdfast.spark.stages.pieces import PieceReader, Wanted, divided
-from holdfast.spark.stages.processor import PACKED
+from holdfast.spark.stages.processor import PACKED, order_body
 from holdfast.spark.stages.rows import order_columns, row_columns
-from holdfast.spark.stages.states import split_state
 from holdfast.wire.security import Security
 
 __all__ = ["GateOptions", "GateSource"]
@@ -180,8 +179,8 @@ class GateReader(DataSourceStreamReader):
     def _orders(self, orders: Sequence[_Order]) -> pa.RecordBatch:
         batches = []
         for each in orders:
-            states = split_state(each.state)
-            bodies = {shard: states.get(shard) for shard in self.gate.shards}
+            body = order_body(each.order, each.state)
+            bodies: dict[int, bytes | None] = dict.fromkeys(self.gate.shards, body)
             if self.gate.pack is not None:
                 batches.append(
                     packed_orders(each.entry, each.order, each.end, each.tentative, bodies)

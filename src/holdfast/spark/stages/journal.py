@@ -86,6 +86,10 @@ class Journal:
                 "replica with an empty folder, it gets its state from a peer or its inputs"
             ) from error
 
+    def has(self, number: int) -> bool:
+        """Whether the entry is there, so that its batch may be run again."""
+        return self._path(number).exists()
+
     def since(self, number: int) -> Iterator[Entry]:
         """The entries after this one."""
         return (self.read(each) for each in sorted(self._numbers()) if each > number)

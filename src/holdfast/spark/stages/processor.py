@@ -8,8 +8,9 @@ and a replica compares the base with its log before it takes part.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
+from pathlib import Path
 from typing import Any, Final
 
 from pyspark.sql import Row
@@ -23,19 +24,21 @@ from holdfast.errors import StoreCorruptError
 from holdfast.spark.stages.entries import Order
 from holdfast.spark.stages.forks import ForkableShelf
 from holdfast.spark.stages.rows import ROWS
+from holdfast.spark.stages.states import file_name, read_records, write_records
 from holdfast.spark.stages.tasks import Task
 from holdfast.spark.state import StateShelf
 from holdfast.windows.shard.shelves import MemoryShelf
 from holdfast.windows.stores.codec import StateCodec
 
-__all__ = ["ANSWERS", "PACKED", "StageProcessor"]
+__all__ = ["ANSWERS", "PACKED", "StageProcessor", "order_body"]
 
 PACKED: Final = "shard int, entry long, order int, input int, bucket long, place long, blob binary"
 """What it is given: packed rows and orders."""
 ANSWERS: Final = "shard int, entry long, order int, bucket long, place long, blob binary"
 """What it answers: Arrow streams of rows, and the orders that it has carried out, as it was given
-them. An order may have states with it, one for each step with state: who is asked for a copy adds
-its own at the end, who is to install one takes the first. Who drops its fork adds the number of the
+them. With a copy or an installation comes the folder of the state's files, and what each step with
+state has written there: who is asked for a copy adds its own report at the end, who is to install
+one takes the file of the first and passes the others on. Who drops its fork adds the number of the
 last entry that changed its base."""
 
 CHANGES_BASE: Final = (Order.WORK, Order.RESTART, Order.INSTALL)
@@ -44,6 +47,16 @@ _SHELVES: Final = {
     "parts": "name string, number long",
     "pairs": "level int, position long",
 }
+
+
+def order_body(order: int, state: bytes) -> bytes | None:
+    """What comes with an order, for every shard. `state`: that of the entry."""
+    match order:
+        case Order.COPY:
+            return _CODEC.encode((state.decode(), []))
+        case Order.INSTALL:
+            return _CODEC.encode((state.decode(), 0))
+    return None
 
 
 class StageProcessor(StatefulProcessor):
@@ -95,13 +108,19 @@ class StageProcessor(StatefulProcessor):
                     shelves.fork()
                 case Order.DROP:
                     shelves.drop()
-                    body = _CODEC.encode([*_states_in(body), base])
+                    named = [] if body is None else _CODEC.decode(bytes(body))
+                    body = _CODEC.encode([*named, base])
                 case Order.RESTART:
                     shelves.clear_base()
                 case Order.INSTALL:
-                    body = _install(body, shelves)
+                    folder, step = _CODEC.decode(bytes(body))
+                    shelves.install(read_records(Path(folder) / file_name(step, shard)))
+                    body = _CODEC.encode((folder, step + 1))
                 case Order.COPY:
-                    body = _CODEC.encode([*_states_in(body), shelves.copy()])
+                    folder, reports = _CODEC.decode(bytes(body))
+                    path = Path(folder) / file_name(len(reports), shard)
+                    report = write_records(path, shelves.records())
+                    body = _CODEC.encode((folder, [*reports, report]))
                 case _:
                     raise StoreCorruptError(
                         f"entry {entry} of the journal has rows but no order; start the replica "
@@ -161,18 +180,17 @@ class _Shelves:
         for shelf in self._each.values():
             shelf.clear_base()
 
-    def copy(self) -> bytes:
-        """The base."""
-        records = [
-            (name, *record) for name, shelf in self._each.items() for record in shelf.records()
-        ]
-        return _CODEC.encode(records)
+    def records(self) -> Iterator[tuple[str, Any, int, bytes]]:
+        """Those of the base."""
+        for name, shelf in self._each.items():
+            for record in shelf.records():
+                yield (name, *record)
 
-    def install(self, copy: bytes) -> None:
+    def install(self, records: Iterable[tuple[str, Any, int, bytes]]) -> None:
         """Make a copy the base."""
         self.clear_base()
-        for name, key, number, record in _CODEC.decode(copy):
-            self._each[name].base.write(key, number, record)
+        for name, key, number, record in records:
+            self._each[name].install(key, number, record)
 
     def save(self) -> None:
         if self.forked != self._was_forked:
@@ -183,20 +201,6 @@ def _go_through(task: Task, order: Any, packed: Sequence[Any]) -> Iterator[bytes
     for row in sorted(packed, key=lambda row: (row.bucket, row.input)):
         task.take(row.input, row.bucket, bytes(row.blob))
     yield from task.advance(order.bucket)
-
-
-def _states_in(body: Any) -> list[bytes]:
-    return [] if body is None else _CODEC.decode(bytes(body))
-
-
-def _install(body: Any, shelves: _Shelves) -> bytes | None:
-    """Answers what is left for the steps behind."""
-    states = _states_in(body)
-    if not states:
-        shelves.clear_base()
-        return None
-    shelves.install(states[0])
-    return _CODEC.encode(states[1:])
 
 
 def _row(

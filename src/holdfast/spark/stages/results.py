@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from holdfast.spark.stages.entries import Entry, Order
 from holdfast.spark.stages.rows import BODY, Places
-from holdfast.spark.stages.states import join_states
+from holdfast.spark.stages.states import StateFiles
 from holdfast.tuples import STIME
 from holdfast.windows.stores.codec import StateCodec
 from holdfast.wire.chunks import Chunk
@@ -35,7 +35,7 @@ class Result:
     chunks: tuple[tuple[int, Chunk], ...]
     """The rows of each bucket that has any, in the one order of the stream."""
     state: bytes
-    """The copy of the base that was asked for."""
+    """The files of the copy that was asked for, as `StateFiles` describes them."""
     applied: int | None = None
     """Of a fork that was dropped: the last entry that has changed the base, -1 if shards differ.
     None if there is no state."""
@@ -54,11 +54,12 @@ def results_in(table: pa.Table, schema: pa.Schema, size: int) -> Iterator[Result
     for entry in np.unique(places.entries).tolist():
         here = np.flatnonzero(places.entries == entry)
         order = Order(int(places.orders[here[0]]))
-        state = b""
+        state = StateFiles(()).write()
         if order is Order.COPY and BODY in orders.column_names:
             copies = orders[BODY].take(here).to_pylist()
-            states = zip(places.low[here].tolist(), copies, strict=True)
-            state = join_states({shard: copy for shard, copy in states if copy is not None})
+            reports = (_CODEC.decode(copy)[1] for copy in copies)
+            shards = zip(places.low[here].tolist(), reports, strict=True)
+            state = StateFiles.of(dict(shards)).write()
         applied = None
         if order is Order.DROP and BODY in orders.column_names:
             applied = _applied(orders[BODY].take(here).to_pylist())
@@ -78,7 +79,7 @@ def result_of(entry: Entry, made: pa.Table | None, schema: pa.Schema, size: int)
     if made is not None:
         rows = _Rows.of(Places(made), _own(made, schema).cast(schema))
         chunks = tuple(rows.chunks_of(entry.number, size))
-    return Result(entry.number, entry.order, chunks, b"")
+    return Result(entry.number, entry.order, chunks, StateFiles(()).write())
 
 
 def _own(table: pa.Table, schema: pa.Schema) -> pa.Table:
