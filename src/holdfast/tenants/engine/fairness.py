@@ -75,19 +75,21 @@ class FairQueue:
         """Position of the first entry that waits."""
         return min((queue[0].position for queue in self._queues.values()), default=None)
 
-    def heads(self, most: int) -> tuple[list[Item], int | None]:
-        """Up to `most` updates of each tenant that are next, and the first position of a change
-        that waits behind some of them."""
+    def heads(self, most: int) -> tuple[list[Item], list[tuple[Item, list[Item]]]]:
+        """Up to `most` updates of each tenant that are next; and changes that wait behind some of
+        them, each with those."""
         found: list[Item] = []
-        change: int | None = None
+        changes: list[tuple[Item, list[Item]]] = []
         for queue in self._queues.values():
+            mine: list[Item] = []
             for item in islice(queue, most):
                 if item.is_change:
-                    if item is not queue[0]:
-                        change = min(item.position, item.position if change is None else change)
+                    if mine:
+                        changes.append((item, mine))
                     break
-                found.append(item)
-        return found, change
+                mine.append(item)
+            found += mine
+        return found, changes
 
     def take_changes(self, cost: Callable[[Item], Cost], budget: Budget) -> list[Item]:
         """Changes that are next for their tenants. They are applied before any update of the

@@ -31,6 +31,7 @@ from holdfast.protocol.composition.updates import Update
 from holdfast.protocol.composition.windows import SavedWindow
 from holdfast.tenants.catalog import Change
 from holdfast.tenants.engine.fairness import Budget, Cost, FairQueue, Item
+from holdfast.tenants.engine.pace import Pace
 from holdfast.tenants.expressions import compiled_or_broken
 from holdfast.tenants.log import Entry, following_numbers, read_runs
 from holdfast.tenants.store.database import Database, Work, rows_among
@@ -260,6 +261,10 @@ class Planner:
         self._seen: dict[str, float] = {}
         self._recording = 0.0
         """Seconds that the last plan took to be recorded."""
+        self._pace = Pace()
+        self._running: tuple[float, float, bool] | None = None
+        """When the batch that runs was recorded, its estimated work, and if that was all it could
+        be."""
         self.seconds = {"dispatch": 0.0, "fetch": 0.0}
         """Of the last plan."""
 
@@ -268,6 +273,10 @@ class Planner:
         if read_plan(self._database, batch) is not None:
             return True
         began = time.perf_counter()
+        if self._running is not None and self._recorded == batch - 1:
+            since, micros, was_full = self._running
+            self._pace.ran(micros, self._clock() - since, was_full=was_full)
+            self._running = None
         if self._recorded != batch - 1:
             self._queue = None
         queue = self._fill(batch)
@@ -280,12 +289,20 @@ class Planner:
         changes = queue.take_changes(self._cost, budget)
         self._forget_touched(-1, [item.position for item in changes])
         view = self._view({item.tenant: item.position for item in changes})
-        heads, change = queue.heads(budget.entries)
+        heads, behind = queue.heads(budget.entries)
         self._look_up({item.path for item in heads} - self._known.keys(), view)
+        spent = len(changes) * CHANGE_MICROS
+        left = budget._replace(micros=max(budget.micros / 2, budget.micros - spent))
         # One change is waited for, so that updates of others keep their place beside it; not one
-        # after the other, or a tenant that changes its documents for ever would hold up all.
-        before = None if self._waited else change
-        updates = queue.take_updates(self._cost, budget, before)
+        # after the other, or a tenant that changes its documents for ever would hold up all; nor
+        # one with more before it than fits into this batch.
+        near = [
+            change.position
+            for change, ahead in behind
+            if sum(self._cost(item).micros for item in ahead) <= left.micros
+        ]
+        before = None if self._waited else min(near, default=None)
+        updates = queue.take_updates(self._cost, left, before)
         self._waited = before is not None
         items = sorted([*changes, *updates])
         first = queue.first
@@ -302,6 +319,8 @@ class Planner:
             )
         self._queue, self._recorded, self._applied = queue, batch, batch
         self._recording = time.perf_counter() - began
+        micros = spent + sum(self._cost(item).micros for item in updates)
+        self._running = (self._clock(), micros, micros > left.micros / 2)
         return True
 
     def plan(self, batch: int) -> list[Bundle]:
@@ -327,8 +346,8 @@ class Planner:
         for update in _updates(entries):
             gathered[home[update.stream]].append(update)
         dispatched = time.perf_counter()
-        changed = [msgspec.json.decode(entry.body, type=Change) for entry in changes]
-        fetched = _Fetched(self._database, paths, reached.values(), changed, plan.end)
+        changed = {e.position: msgspec.json.decode(e.body, type=Change) for e in changes}
+        fetched = _Fetched(self._database, paths, reached.values(), changed)
         bundles = [
             fetched.bundle(updates, [reached[path] for path in group if path in reached])
             for updates, group in zip(gathered, groups, strict=True)
@@ -352,7 +371,9 @@ class Planner:
         since = self._clock() - RECENT_S
         self._seen = {tenant: at for tenant, at in self._seen.items() if at >= since}
         active = self._seen.keys() | queue.tenants
-        return ALONE if len(active) <= 1 else SHARED
+        if len(active) <= 1:
+            return ALONE
+        return SHARED._replace(micros=SHARED.micros * self._pace.share)
 
     def _cost(self, item: Item) -> Cost:
         if item.is_change:
@@ -484,13 +505,14 @@ class _Fetched:
         database: Database,
         paths: Iterable[str],
         reached: Iterable[_Reached],
-        changes: Sequence[Change],
-        end: int,
+        changes: Mapping[int, Change],
     ) -> None:
+        """`changes`: those of the batch, by position."""
         self._database = database
         # Stored before changes of the same batch, which take it away.
-        gone = {path for change in changes for path in (*change.removed, *change.cleared)}
-        self._anew = {path for change in changes for path in (*change.removed, *change.restarted)}
+        made = changes.values()
+        gone = {path for change in made for path in (*change.removed, *change.cleared)}
+        self._anew = {path for change in made for path in (*change.removed, *change.restarted)}
         nodes = {path for each in reached for path in each.nodes}
         wanted = {*paths, *nodes, *(source for each in reached for source in each.sources)}
         self._latest: defaultdict[str, list[Update]] = defaultdict(list)
@@ -501,7 +523,9 @@ class _Fetched:
         self._numbers: dict[str, int] = dict(
             rows_among(database, "SELECT path, following FROM numbers WHERE path IN (@)", nodes)
         )
-        self._numbers |= following_numbers(database, sorted(nodes & gone), end)
+        for position, change in sorted(changes.items()):
+            again = [path for path in change.removed if path in nodes]
+            self._numbers |= following_numbers(database, again, position)
         self._lags: defaultdict[str, list[tuple[str, str, Lag]]] = defaultdict(list)
         for path, source, body in rows_among(
             database, "SELECT path, source, body FROM lags WHERE path IN (@)", nodes - gone

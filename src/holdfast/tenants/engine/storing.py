@@ -66,7 +66,7 @@ def store(database: Database, batch: int, outcomes: Sequence[Outcome]) -> Plan |
         changes = read_changes(work, plan.runs)
         _check_whole(batch, plan, changes, outcomes)
         for entry in changes:
-            _apply(work, msgspec.json.decode(entry.body, type=Change), plan.end)
+            _apply(work, msgspec.json.decode(entry.body, type=Change), entry.position)
         for outcome in outcomes:
             _insert(work, outcome)
         work.many(
@@ -110,12 +110,12 @@ def run_batch(
     return store(database, batch, outcomes)
 
 
-def _apply(work: Work, change: Change, end: int) -> None:
+def _apply(work: Work, change: Change, position: int) -> None:
     drop_windows(work, {*change.removed, *change.restarted})
     work.many(
         "INSERT INTO numbers (path, following) VALUES (?, ?) "
         "ON CONFLICT (path) DO UPDATE SET following = excluded.following",
-        following_numbers(work, change.removed, end).items(),
+        following_numbers(work, change.removed, position).items(),
     )
     for path in change.removed:
         for table in ("updates", "pages", "latest", "failures", "lags", "dropped"):

@@ -4,7 +4,7 @@ wait in line. A tenant that asks for much waits for itself."""
 from __future__ import annotations
 
 import time
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Callable
 from typing import Final, ParamSpec, TypeVar
 
@@ -12,10 +12,10 @@ from anyio import CapacityLimiter
 from starlette.concurrency import run_in_threadpool
 
 from holdfast.tenants.errors import QuotaError
-from holdfast.tenants.quotas import Rates
+from holdfast.tenants.quotas import Kind, Rates
 from holdfast.tenants.registry import Tenant
 
-__all__ = ["Admission"]
+__all__ = ["Admission", "Identities"]
 
 AT_ONCE: Final = 4
 """Requests of one tenant that are worked on."""
@@ -23,6 +23,8 @@ MOST_WAITING: Final = 200
 """Requests of one tenant that wait for those."""
 READ_MICROS: Final = 1_000.0
 """Processor time of a read that counts as one."""
+
+MOST_IDENTITIES: Final = 10_000
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -73,3 +75,24 @@ class Admission:
                     )
 
         return await self.run(tenant, metered)
+
+
+class Identities:
+    """Tokens that were valid, only to refuse by: a tenant that sends far too much is refused
+    without a look at the store. Nobody is let in by them. Used from the event loop only."""
+
+    def __init__(self, rates: Rates) -> None:
+        self._rates = rates
+        self._known: OrderedDict[str, Tenant] = OrderedDict()
+
+    def note(self, authorization: str | None, tenant: Tenant) -> None:
+        self._known[authorization or ""] = tenant
+        self._known.move_to_end(authorization or "")
+        if len(self._known) > MOST_IDENTITIES:
+            self._known.popitem(last=False)
+
+    def check(self, authorization: str | None, kind: Kind) -> None:
+        """Raises `QuotaError` if the tenant with this token may do nothing of the kind now."""
+        tenant = self._known.get(authorization or "")
+        if tenant is not None:
+            self._rates.check(tenant.name, tenant.quotas, kind)

@@ -16,7 +16,7 @@ from starlette.routing import Route as Mount
 from holdfast.errors import HoldfastError, InvalidArgumentError
 from holdfast.protocol.composition.documents import ServiceObject
 from holdfast.tenants.errors import TenantError, UnavailableError
-from holdfast.tenants.http.admission import Admission
+from holdfast.tenants.http.admission import Admission, Identities
 from holdfast.tenants.http.events import Events
 from holdfast.tenants.http.page import CHART, HEADERS, SCRIPT
 from holdfast.tenants.http.requests import (
@@ -202,8 +202,10 @@ def _routes(do: _Handlers) -> tuple[Route, ...]:
 def create_app(service: Service) -> Starlette:
     routes = _routes(_Handlers(service))
     document = msgspec.json.encode(openapi(routes))
+    identities = Identities(service.rates)
     mounts = [
-        Mount(route.path, _endpoint(service, route), methods=[route.method]) for route in routes
+        Mount(route.path, _endpoint(service, identities, route), methods=[route.method])
+        for route in routes
     ]
 
     async def describe(_: Request) -> Response:
@@ -244,12 +246,15 @@ def create_app(service: Service) -> Starlette:
     )
 
 
-def _endpoint(service: Service, route: Route) -> Callable[[Request], Awaitable[Response]]:
+def _endpoint(
+    service: Service, identities: Identities, route: Route
+) -> Callable[[Request], Awaitable[Response]]:
     async def endpoint(request: Request) -> Response:
+        authorization = request.headers.get("authorization")
         try:
-            tenant = await run_in_threadpool(
-                service.registry.who, request.headers.get("authorization")
-            )
+            identities.check(authorization, route.kind)
+            tenant = await run_in_threadpool(service.registry.who, authorization)
+            identities.note(authorization, tenant)
             # Before anything of it is read.
             _check_rates(service, tenant, route)
             check_names(request)
