@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -155,3 +156,23 @@ def test_a_party_that_is_not_there_is_found_when_it_comes() -> None:
                 wait_for(lambda: ("me", Heartbeat({}, 2)) in recorder.told)
         finally:
             neighbours.close()
+
+
+def test_a_link_lives_though_one_side_has_a_much_longer_heartbeat() -> None:
+    recorder = Recorder()
+    with (
+        no_threads_left(),
+        LogServer(f"127.0.0.1:{free_port()}", None, recorder, heartbeat=0.1, silence=1.0) as server,
+    ):
+        slow = Neighbours(
+            "slow", {"me": str(server.address)}, None, lambda who, what: None, heartbeat=60.0
+        )
+        try:
+            wait_for(lambda: "slow" in recorder.outboxes)
+            outbox = recorder.outboxes["slow"]
+            until = time.monotonic() + 3
+            wait_for(lambda: time.monotonic() > until or not slow.links["me"].is_connected)
+            assert slow.links["me"].is_connected
+            assert recorder.outboxes["slow"] is outbox, "it was hung up on and has called again"
+        finally:
+            slow.close()

@@ -239,3 +239,16 @@ def test_what_waits_for_an_input_stays_upstream_or_on_disk(tmp_path: Path, max_d
         assert rig.final((BUCKETS - 1) * SIZE) == right
         wait_for(lambda: replica.status()["waiting_disk_bytes"] == 0)
         assert replica.failure is None
+
+
+def test_a_replica_10_000_buckets_behind_catches_up_at_full_speed(tmp_path: Path) -> None:
+    """Its heartbeat is 100 buckets long; by heartbeats it would take half an hour."""
+    count = 10_000
+    with Rig(tmp_path, heartbeat="5s", max_delay="forever") as rig:
+        times = pa.array([number * SIZE for number in range(count + 1)], pa.timestamp("us", "UTC"))
+        table = pa.table({"at": times, "value": pa.array(range(count + 1), pa.int64())})
+        rig.sources["a"].take(table)
+        rig.open()
+        wait_for(lambda: rig.boundary() == count * SIZE, 120)
+        right = right_answers((number * SIZE, number) for number in range(count))
+        assert rig.final(count * SIZE) == right

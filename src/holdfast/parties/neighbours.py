@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from holdfast.protocol.messages import Message
 from holdfast.wire.links import Link
@@ -12,7 +12,17 @@ from holdfast.wire.outbox import Outbox
 from holdfast.wire.security import Security
 from holdfast.wire.server import LogServer
 
-__all__ = ["Neighbours", "wire_status"]
+__all__ = ["Neighbours", "pulse_of", "wire_status"]
+
+PULSE: Final = 0.2
+"""Seconds between two signs of life on a link, at most: the other side may have a much shorter
+heartbeat, and so less patience, than this one."""
+
+
+def pulse_of(heartbeat: float) -> tuple[float, float]:
+    """Seconds between two signs of life on a link, and of silence after which it is taken for
+    broken, of a party with this heartbeat of the protocol."""
+    return min(PULSE, heartbeat), max(1.0, 10 * heartbeat)
 
 
 class Neighbours:
@@ -28,9 +38,9 @@ class Neighbours:
         heartbeat: float,
     ) -> None:
         """`addresses`: of those to call. `heartbeat`: of the protocol, in seconds."""
-        silence = max(1.0, 10 * heartbeat)
+        pulse, silence = pulse_of(heartbeat)
         self.links = {
-            party: Link(me, party, address, security, receive, heartbeat=heartbeat, silence=silence)
+            party: Link(me, party, address, security, receive, heartbeat=pulse, silence=silence)
             for party, address in addresses.items()
         }
         self._callers: dict[str, Outbox] = {}

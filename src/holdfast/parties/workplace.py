@@ -20,7 +20,7 @@ from holdfast.errors import StoreCorruptError
 from holdfast.parties.counts import ReplicaCounts, spark_status
 from holdfast.parties.inbox import Inbox
 from holdfast.parties.loop import Clock, Loop
-from holdfast.parties.neighbours import Neighbours, wire_status
+from holdfast.parties.neighbours import Neighbours, pulse_of, wire_status
 from holdfast.parties.places import (
     addresses_of,
     identities_of,
@@ -129,13 +129,14 @@ class Workplace:
         self.loop = Loop(self.name, self._clock, worker.wake, lambda: worker.next_wake)
         address = self.topology.parties()[self.name].address
         assert address is not None
+        pulse, silence = pulse_of(self._beat)
         self.server = LogServer(
             address,
             self._security,
             StageService(self, worker),
             identities=identities_of(self.topology),
-            heartbeat=self._beat,
-            silence=max(1.0, 10 * self._beat),
+            heartbeat=pulse,
+            silence=silence,
         )
         try:
             self._query = StageQuery(
