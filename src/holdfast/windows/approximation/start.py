@@ -8,8 +8,7 @@ below zero the exact window has updates that have left here, above zero it lacks
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from holdfast.windows.monoid import Monoid
 from holdfast.windows.policies import Part, Policy
@@ -17,8 +16,7 @@ from holdfast.windows.policies import Part, Policy
 __all__ = ["Start", "estimated_cut", "sized_cut"]
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
+class Start(NamedTuple):
     """Proven bounds: the exact window begins from `low` to `high`, both included."""
 
     low: int = 0

@@ -328,13 +328,20 @@ class ApproximateWindow(Generic[V, S, R]):
         if debug:
             check_monotone(self._on_buckets(policy), self._amta.monoid, self._amta.leaves())
         if policy.newest is not None:
-            start = start.at_least(size - policy.newest, size - policy.newest)
+            cut = size - policy.newest
+            if start.low < cut:
+                start = Start(cut, max(start.high, cut))
+            if cut <= 0:
+                # As it mostly is: nothing to evict.
+                self._start = start
+                return 0
             return self._go_on(self._without_all_but(policy.newest, size), start)
-        cut = None if start.known is None else sized_cut(policy, start.known, size)
-        if cut is not None:
+        proven = None if start.known is None else sized_cut(policy, start.known, size)
+        if proven is not None:
+            start = Start(proven, proven)
             if policy.eviction_invariant is not None:
-                return self._go_on(self._without(cut), Start(cut, cut))
-            return self._go_on(self._amta.after_slide(self._on_buckets(policy)), Start(cut, cut))
+                return self._go_on(self._without(proven), start)
+            return self._go_on(self._amta.after_slide(self._on_buckets(policy)), start)
         root = self._amta.after_slide(self._on_buckets(policy))
         start = self._proven(policy, root)
         if policy.eviction_invariant is None or policy.positional:
@@ -355,8 +362,6 @@ class ApproximateWindow(Generic[V, S, R]):
     def _without_all_but(self, newest: int, size: int) -> Root[Bucket]:
         """The root without the buckets that hold none of the `newest` updates alone."""
         amta, root = self._amta, self._amta.root
-        if size <= newest:
-            return root
         if size - _oldest(root) <= newest and len(amta) > 1:
             return amta.without(root.oldest + 1)
         return amta.after_slide(self._on_buckets(last(newest)))
