@@ -66,9 +66,13 @@ class Pairs(Protocol[S]):
     def checkpoint(self, root: Root[S]) -> None:
         """Make all that was written durable together with this root, where that has a meaning."""
 
-    def drop_leaves(self, root: Root[S]) -> bool:
-        """Forget the pairs of leaves: from now on level l + 1 is level l. False: that is not
-        possible here, nothing has changed. `root` is the window before this operation."""
+    def drop_leaves(self, root: Root[S], coarse: Root[S], written: list[Written[S]]) -> bool:
+        """Forget the pairs of leaves: from now on level l + 1 is level l, and these are written.
+
+        One of them may be in place of a pair that was written before. False: that is not possible
+        here, nothing has changed, as when it raises. `root` is the window before this operation,
+        `coarse` after it.
+        """
 
 
 @runtime_checkable
@@ -120,7 +124,7 @@ class BorrowedPairs(Generic[S]):
     def checkpoint(self, root: Root[S]) -> None:
         """The lender does."""
 
-    def drop_leaves(self, root: Root[S]) -> bool:
+    def drop_leaves(self, root: Root[S], coarse: Root[S], written: list[Written[S]]) -> bool:
         return False
 
 
@@ -182,13 +186,14 @@ class MemoryPairs(Generic[S]):
     def checkpoint(self, root: Root[S]) -> None:
         """Nothing in memory outlives the process."""
 
-    def drop_leaves(self, root: Root[S]) -> bool:
+    def drop_leaves(self, root: Root[S], coarse: Root[S], written: list[Written[S]]) -> bool:
         if self._forks or self._parent is not None:
             self._part(root)
         del self._levels[:1]
         self._oldest >>= 1
         self._floor >>= 1
         self._swept >>= 1
+        self.write(written, coarse)
         return True
 
     def _part(self, root: Root[S]) -> None:

@@ -26,6 +26,7 @@ from holdfast.windows.monoid import HOLE
 from holdfast.windows.pairs import DurablePairs
 from holdfast.windows.policies import last
 from holdfast.windows.stores.store import Key, KeyRange, Store
+from holdfast.windows.stores.stored import StoredPairs
 from tests.windows.counting import CONCATENATION
 from tests.windows.stores.faulty import FlakyStore
 
@@ -56,6 +57,8 @@ METHODS: list[tuple[Monoid[Any, Any, Any], Any]] = [
     (m.sum, max_error("5%")),
     (m.mean, [max_error("2%"), hops()]),
     (m.max, block_maxima(5)),
+    (m.sum, max_leaves(24)),
+    (CONCATENATION, [max_error("9%"), hops(), max_leaves(9)]),
 ]
 
 
@@ -113,7 +116,9 @@ def test_a_window_killed_anywhere_goes_on_as_if_it_had_not_been(
     monoid: Any, methods: Any, step: Any, seed: int, kills: list[tuple[int, bool]]
 ) -> None:
     random = Random(seed)
-    values = [20 + random.gauss(0, 3) for _ in range(400)]
+    values: Any = [20 + random.gauss(0, 3) for _ in range(400)]
+    if monoid is CONCATENATION:
+        values = TEXT[:400]
     policy, oracle = last(75), ApproximateWindow(monoid, methods)
     expected = [(step(oracle, value, policy), oracle.guarantee()) for value in values]
     store = Killer(MemoryStore())
@@ -387,3 +392,78 @@ def test_what_is_held_for_an_outage_is_bounded() -> None:
         most = max(most, window.amta.pairs.held())
     # Twice buffer and cache, and some pairs of each of 14 levels.
     assert most <= 2 * 64 + 4 * 14
+
+
+# Level evictions
+
+
+def test_level_eviction_in_a_store_reads_and_writes_little() -> None:
+    store, plain = FlakyStore(MemoryStore()), ApproximateWindow(m.sum, max_leaves(8_192))
+    window = stored(m.sum, max_leaves(8_192), store)
+    for each in (window, plain):
+        each.roll(range(12_000), last(8_000))
+    pairs = window.amta.pairs
+    assert isinstance(pairs, StoredPairs)
+    fetched, written, records = store.fetched, pairs.stats.written, store.store.count()
+    for each in (window, plain):
+        each.constrain(1_000)
+    window.checkpoint()
+    assert store.fetched - fetched <= 3 * 3 * 14, "some pairs of each level, three times"
+    assert pairs.stats.written - written <= 3 * 14 + 16
+    for each in (window, plain):
+        each.roll(range(12_000), last(8_000))
+    assert inside(window) == inside(plain)
+    assert store.store.count() <= 1_000 + 100 < records, "what was dropped is deleted"
+    assert store.largest_delete <= 3 * 2 * 16
+
+
+@given(
+    steps=st.lists(
+        st.tuples(
+            st.sampled_from(["roll", "roll", "constrain", "fork", "drop", "resume", "swap"]),
+            st.integers(0, 2**16),
+        ),
+        max_size=30,
+    )
+)
+@settings(max_examples=60, deadline=None)
+def test_forks_drop_levels_without_disturbing_each_other(steps: list[tuple[str, int]]) -> None:
+    store, methods = MemoryStore(), max_leaves(60)
+    windows = [(ApproximateWindow(CONCATENATION, methods), stored(CONCATENATION, methods, store))]
+    for verb, number in steps:
+        plain, window = windows[0]
+        match verb:
+            case "roll":
+                text = TEXT[number : number + number % 200]
+                assert window.roll(text, last(90)) == plain.roll(text, last(90))
+            case "constrain":
+                for each in (plain, window):
+                    each.constrain(3 + number % 60 if number % 5 else None)
+            case "fork":
+                windows.append((plain.fork(), window.fork()))
+            case "swap":
+                windows.append(windows.pop(0))
+            case "drop" if len(windows) > 1:
+                window.drop()
+                del windows[0]
+            case "resume" if len(windows) == 1:
+                window.checkpoint()
+                windows[0] = plain, stored(CONCATENATION, methods, store)
+        for plain, window in windows:
+            assert inside(window)[:3] == inside(plain)[:3]
+
+
+def test_a_window_may_drop_levels_for_ever() -> None:
+    store, plain = MemoryStore(), ApproximateWindow(CONCATENATION, max_leaves(9))
+    window = stored(CONCATENATION, max_leaves(9), store)
+    for start in range(0, 50 * 20, 20):
+        for each in (plain, window):
+            each.constrain(None)
+            each.roll(TEXT[start : start + 20], last(70))
+            each.constrain(8)
+        assert TEXT[: start + 20].endswith(window.result())
+        assert abs(len(window) - len(plain)) <= 70
+        if start % 7 == 0:
+            window.checkpoint()
+            window = stored(CONCATENATION, max_leaves(9), store)
+    assert store.count() < 100

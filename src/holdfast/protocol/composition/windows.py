@@ -200,5 +200,5 @@ class _BroughtPairs:
     def checkpoint(self, root: Root[Any]) -> None:
         """`Window.saved` does that."""
 
-    def drop_leaves(self, root: Root[Any]) -> bool:
+    def drop_leaves(self, root: Root[Any], coarse: Root[Any], written: list[Written[Any]]) -> bool:
         return False

@@ -28,8 +28,7 @@ def coarsen(window: Amta[Any, S, Any]) -> None:
     root, pairs = window.root, window.pairs
     if len(root.tails) > 1:
         coarse, written = _evict_level(window)
-        if pairs.drop_leaves(root):
-            pairs.write(written, coarse)
+        if pairs.drop_leaves(root, coarse, written):
             window.commit(coarse)
             return
     rewrite(window, _join_leaves(window))
@@ -158,7 +157,7 @@ class _Fresh(Generic[S]):
     def checkpoint(self, root: Root[S]) -> None:
         raise NotImplementedError
 
-    def drop_leaves(self, root: Root[S]) -> bool:
+    def drop_leaves(self, root: Root[S], coarse: Root[S], written: list[Written[S]]) -> bool:
         return False
 
 

@@ -220,14 +220,18 @@ class ApproximateWindow(Generic[V, S, R]):
         if before is HOLE and self._bound is not None:
             self._bound.check(update)
         folded = None if before is HOLE else self._folded(update, peak, before)
+        limit = self._limit_now()
+        if folded is None and limit is not None and len(amta) >= limit:
+            # Buckets are larger then: one that a store resumes at this point decides the same.
+            self._make_room(limit)
+            before = amta.aggregate()
+            assert before is not HOLE
+            folded = self._folded(update, peak, before)
         if folded is not None:
             # As in every operation that writes: a store saves the window as it was before.
             amta.pairs.write([], amta.root)
             amta.extend_newest(update, folded)
         else:
-            limit = self._limit_now()
-            if limit is not None and before is not HOLE:
-                self._make_room(limit)
             amta.insert(value)
             self.created += 1
             if self._bound is not None:

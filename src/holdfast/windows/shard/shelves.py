@@ -85,13 +85,14 @@ class ShelvedPairs(Generic[S]):
             self._written[self._place(level), position] = pair
             self.levels = max(self.levels, level + 1)
 
-    def drop_leaves(self, root: Root[S]) -> bool:
+    def drop_leaves(self, root: Root[S], coarse: Root[S], written: list[Written[S]]) -> bool:
         for position in range(self.swept >> 1, root.next >> 1):
             self._remove(0, position)
         self.lowest = self._place(1)
         self.levels = max(0, self.levels - 1)
         self.swept >>= 1
         self._oldest >>= 1
+        self.write(written, coarse)
         return True
 
     def release(self, oldest: int) -> None:
@@ -162,6 +163,7 @@ class OverlaidPairs(Generic[S]):
     def checkpoint(self, root: Root[S]) -> None:
         """Nothing of a fork is saved."""
 
-    def drop_leaves(self, root: Root[S]) -> bool:
+    def drop_leaves(self, root: Root[S], coarse: Root[S], written: list[Written[S]]) -> bool:
         self._lowest += 1
+        self.write(written, coarse)
         return True

@@ -2,6 +2,9 @@
 
 Each writes its pairs under an epoch of its own. A fork reads the pairs that were interior when it
 left from the epochs of its ancestors. Used by `writer` and `stored`; does no input or output.
+
+A window that drops its level of leaves has other leaves from then on. Here levels, positions and
+leaf numbers are those of the store, where level 0 is that of the leaves it began with.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
+from holdfast.windows.pairs import Pair, Root
 from holdfast.windows.stores.store import KeyRange, level_range
 
 __all__ = ["LEVELS", "Epoch", "interior"]
@@ -45,12 +49,21 @@ class Epoch:
     """For each level the position after the last pair known to be in the store. What lies beyond
     may be there, left by a run that crashed, and is not to be read."""
 
+    dropped: int = 0
+    """How many levels of leaves the window has dropped."""
+    head: tuple[int, Pair[Any]] | None = None
+    """The pair of leaves at this position is this one and not what the store has: the first pair
+    after the last level was dropped, of which the older part may have left the window before."""
     companion: Callable[[], Any] | None = None
     """Answers what is saved with the window's root; None: nothing is."""
 
     def __post_init__(self) -> None:
         if self.parent is not None:
             self.parent.forks.append(self)
+
+    def in_store(self, root: Root[Any]) -> tuple[int, int]:
+        """The oldest leaf of a window of this epoch, and the next one, by the numbers here."""
+        return root.oldest << self.dropped, (root.next + 1 << self.dropped) - 1
 
     def holder(self, level: int, position: int) -> Epoch:
         """The epoch under which a pair of this window lies."""

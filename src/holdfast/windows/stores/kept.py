@@ -72,6 +72,14 @@ class Kept(Generic[S]):
                 self._heads[level] = head, pair
         self._trim()
 
+    def drop_leaves(self) -> None:
+        """From now on level l + 1 is level l."""
+        if self._levels:
+            self._count -= len(self._levels.pop(0))
+        self._heads = {level - 1: head for level, head in self._heads.items() if level}
+        self._read = {level - 1: read for level, read in self._read.items() if level}
+        self._oldest >>= 1
+
     def copy(self) -> Kept[S]:
         """The same for a fork."""
         copied: Kept[S] = Kept(self.capacity, self._oldest)

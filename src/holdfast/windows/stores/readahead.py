@@ -105,6 +105,14 @@ class ReadAhead(Generic[S]):
             else:
                 line.pairs = {at: pair for at, pair in line.pairs.items() if at >= head}
 
+    def drop_leaves(self) -> None:
+        """From now on level l + 1 is level l."""
+        self.settle()
+        del self._lines[:1]
+        for level, line in enumerate(self._lines):
+            line.quota = quota(self._cache, level)
+        self._oldest >>= 1
+
     def settle(self) -> None:
         """Wait for all fetches under way."""
         for level, line in enumerate(self._lines):

@@ -21,7 +21,7 @@ S = TypeVar("S")
 
 FORMAT = 1
 ACCOMPANIED = 2
-"""The format of records that hold what accompanies a root as well."""
+"""The format of records of windows that dropped levels or have something saved with the root."""
 
 
 def to_plain(monoid: str, epoch: Epoch, root: Root[S]) -> Any:
@@ -29,9 +29,10 @@ def to_plain(monoid: str, epoch: Epoch, root: Root[S]) -> Any:
     lineage = [(each.number, each.since, each.swept) for each in epoch.lineage()]
     numbers = (root.oldest, root.next, root.end)
     states = (root.tails, root.stack, root.front, root.back)
-    if epoch.companion is None:
+    if epoch.companion is None and not epoch.dropped:
         return FORMAT, monoid, lineage, numbers, states
-    return ACCOMPANIED, monoid, lineage, numbers, states, epoch.companion()
+    companion = None if epoch.companion is None else epoch.companion()
+    return ACCOMPANIED, monoid, lineage, numbers, states, (epoch.dropped, epoch.head), companion
 
 
 def from_record(link: Link, monoid: str, record: bytes) -> tuple[Epoch, Root[Any], Any]:
@@ -55,12 +56,14 @@ def from_record(link: Link, monoid: str, record: bytes) -> tuple[Epoch, Root[Any
             f"window {window!r} was stored with the monoid {name!r}, not {monoid!r}; "
             "open it with that monoid, or give this window another name"
         )
-    lineage, (oldest, following, end), (tails, stack, front, back), *companion = rest
+    lineage, (oldest, following, end), (tails, stack, front, back), *more = rest
+    (dropped, head), companion = more or ((0, None), None)
     epoch = _link(lineage)
-    epoch.oldest, epoch.living = oldest, True
-    epoch.written, epoch.stored = _ends(following), _ends(following)
+    epoch.dropped, epoch.head, epoch.living = dropped, head, True
     root = Root(oldest, following, list(tails), end, list(stack), front, back)
-    return epoch, root, companion[0] if companion else None
+    epoch.oldest, following = epoch.in_store(root)
+    epoch.written, epoch.stored = _ends(following), _ends(following)
+    return epoch, root, companion
 
 
 def _link(lineage: Iterable[tuple[int, int, int]]) -> Epoch:

@@ -109,7 +109,7 @@ class StoredPairs(Generic[S]):
 
     def read(self, level: int, position: int) -> Pair[S]:
         self._writer.settle()
-        pair = self._buffered(level, position)
+        pair = self._changed(level, position) or self._buffered(level, position)
         if pair is None:
             pair = self._ahead.read(level, position)
         if self._kept is not None:
@@ -117,12 +117,15 @@ class StoredPairs(Generic[S]):
         return pair
 
     def write(self, written: list[Written[S]], root: Root[S]) -> None:
-        self._writer.write(self._epoch, written, root)
+        self._writer.write(self._epoch, self._in_store(written), root)
         if self._kept is not None and written:
             self._kept.note_written(written)
 
     def release(self, oldest: int) -> None:
-        self._epoch.oldest = oldest
+        epoch = self._epoch
+        epoch.oldest = oldest << epoch.dropped
+        if epoch.head is not None and epoch.head[0] < oldest >> 1:
+            epoch.head = None
         if self._kept is not None:
             self._kept.release(oldest)
         self._ahead.release(oldest)
@@ -156,7 +159,9 @@ class StoredPairs(Generic[S]):
         return self._companion
 
     def local(self, level: int, position: int) -> Pair[S] | None:
-        pair = None if self._kept is None else self._kept.find(level, position)
+        pair = self._changed(level, position)
+        if pair is None and self._kept is not None:
+            pair = self._kept.find(level, position)
         if pair is None:
             pair = self._buffered(level, position)
         return self._ahead.peek(level, position) if pair is None else pair
@@ -164,11 +169,36 @@ class StoredPairs(Generic[S]):
     def reach(self) -> None:
         self._link.store.read([root_key(self._link.window)])
 
-    def drop_leaves(self, root: Root[S]) -> bool:
-        # What lies in the store keeps its level.
-        return False
+    def drop_leaves(self, root: Root[S], coarse: Root[S], written: list[Written[S]]) -> bool:
+        epoch = self._epoch
+        if epoch.dropped == LEVELS // 2:
+            # Levels have numbers below LEVELS in the store: leaves are written anew from here on.
+            return False
+        interior_before = interior(root.next, 1)
+        fresh = [each for each in written if each[0] or each[1] >= interior_before]
+        changed = [each for each in written if not each[0] and each[1] < interior_before]
+        above = [(level + 1, position, pair) for level, position, pair in fresh]
+        self._writer.write(epoch, self._in_store(above), root)
+        self._ahead.drop_leaves()
+        if self._kept is not None:
+            self._kept.drop_leaves()
+            self._kept.note_written(fresh)
+        self._writer.discard(epoch, epoch.dropped)
+        epoch.dropped += 1
+        # What was written once stays as it is, for an older root may be resumed, and forks read it.
+        epoch.head = changed[0][1:] if changed else None
+        return True
+
+    def _in_store(self, written: list[Written[S]]) -> list[Written[S]]:
+        dropped = self._epoch.dropped
+        return [(level + dropped, at, pair) for level, at, pair in written] if dropped else written
+
+    def _changed(self, level: int, position: int) -> Pair[S] | None:
+        head = self._epoch.head
+        return head[1] if head is not None and not level and head[0] == position else None
 
     def _buffered(self, level: int, position: int) -> Pair[S] | None:
+        level += self._epoch.dropped
         return self._writer.find(self._epoch.holder(level, position), level, position)
 
     def _upper_levels(self, root: Root[S]) -> list[Written[S]]:
@@ -191,6 +221,7 @@ class StoredPairs(Generic[S]):
 
     def _locate(self, level: int, position: int, count: int) -> list[Key]:
         keys: list[Key] = []
+        level += self._epoch.dropped
         for at in range(position, position + count):
             epoch = self._epoch.holder(level, at)
             if not epoch.has_stored(level, at):
@@ -210,7 +241,7 @@ def _resume(link: Link, monoid: str) -> tuple[Epoch, Root[Any], Any]:
         epoch, root, companion = from_record(link, monoid, record)
         kept = {each.number for each in epoch.lineage()}
     garbage = [epoch_range(window, each) for each in store.epochs(window) if each not in kept]
-    following = root.next
+    _, following = epoch.in_store(root)
     for each in epoch.lineage():
         garbage += _beyond(window, each.number, following)
         following = each.since

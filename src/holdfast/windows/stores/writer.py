@@ -16,7 +16,7 @@ from holdfast.windows.pairs import Pair, Root, Written
 from holdfast.windows.stores.epochs import Epoch
 from holdfast.windows.stores.link import Job, Link
 from holdfast.windows.stores.saved import to_plain
-from holdfast.windows.stores.store import Key, KeyRange, epoch_range, root_key
+from holdfast.windows.stores.store import Key, KeyRange, epoch_range, level_range, root_key
 
 __all__ = ["Writer"]
 
@@ -106,10 +106,19 @@ class Writer(Generic[S]):
 
     def fork(self, parent: Epoch, root: Root[S]) -> Epoch:
         """The epoch of a fork that leaves now."""
-        fork = Epoch(self._next_number, parent, root.next, root.oldest, root.oldest)
+        oldest, following = parent.in_store(root)
+        fork = Epoch(self._next_number, parent, following, oldest, oldest)
+        fork.dropped, fork.head = parent.dropped, parent.head
         self._next_number += 1
         self._epochs.append(fork)
         return fork
+
+    def discard(self, epoch: Epoch, level: int) -> None:
+        """Have a level deleted that its window has dropped, if nobody else reads it."""
+        if epoch.parent is None and not epoch.forks and level < len(epoch.written):
+            start, end = epoch.swept >> level + 1, epoch.written[level]
+            self._garbage.append(level_range(self._link.window, epoch.number, level, start, end))
+            epoch.written[level] = start
 
     def drop(self, epoch: Epoch) -> None:
         """Give up a window; with the last one goes all that the store has of them."""
@@ -223,10 +232,11 @@ class Writer(Generic[S]):
             floor = epoch.floor()
             # Before its fork an epoch has a pair or two on each level: sweeping there is free.
             start = max(epoch.swept, epoch.since)
-            stop = epoch.swept if floor is None else min(floor, start + budget)
+            reach = budget << epoch.dropped
+            stop = epoch.swept if floor is None else min(floor, start + reach)
             if stop > epoch.swept:
                 swept[epoch] = stop
-                budget -= max(0, stop - start)
+                budget -= max(0, stop - start) >> epoch.dropped
         return swept, budget
 
     def _take_garbage(self, budget: int) -> tuple[list[KeyRange], list[KeyRange]]:
