@@ -503,8 +503,10 @@ def sim(
     faults: Annotated[
         str,
         typer.Option(
-            help="all, none, short, cuts, crashes, frequent, long, wipes, varied, unruly, "
-            "restarts or clocks."
+            help="all, none, short (than anybody waits), cuts (of links), crashes, frequent, long "
+            "(with bounded memory), wipes (of all replicas of a stage), varied (sizes, delays, "
+            "clocks), unruly (liars), restarts (with the disk kept), clocks (that are set) or "
+            "lasting (10 minutes)."
         ),
     ] = "all",
     keep: Annotated[

@@ -293,6 +293,30 @@ def test_a_gap_sends_the_reader_to_another_replica() -> None:
     assert intake.gap({"x": STABLE, "y": STABLE}) is None
 
 
+def test_a_replica_with_a_hole_is_not_asked_again_before_the_others_had_their_turn() -> None:
+    """Its line begins before our place: only the gap told that a piece of it is missing."""
+    intake, feeder = connect(x=STABLE, y=STABLE)
+    feeder.feed("x", Gap(50), Stable(piece(50, 60)), now=3)
+    feeder.follow(read_on(intake, 5, x=STABLE, y=STABLE))
+    intake.check("x", Progress(STABLE, 60, start=0), 6, 7)
+    assert asked(read_on(intake, 8, x=STABLE, y=UP)) == [], "its stable line is of no use"
+    assert intake.choice.current == "y"
+    later = 4 + 2 * GRACE
+    intake.check("x", Progress(STABLE, 60, start=0), later, later)
+    [(name, _)] = asked(read_on(intake, later, x=STABLE, y=UP))
+    assert name == "x", "it may have found the piece since"
+
+
+def test_a_replica_that_has_not_heard_that_it_was_left_is_told_again() -> None:
+    intake, feeder = connect(x=STABLE, y=STABLE)
+    feeder.feed("x", Stable(piece(0, 10)))
+    [(_, before)] = asked(read_on(make("x", "y"), 0, x=STABLE, y=STABLE))
+    assert left(read_on(intake, 5, x=GONE, y=STABLE)) == ["x"]
+    told = Progress(STABLE, 10, subscription=before.subscription, sent=1)
+    assert intake.check("x", told, 6, 7) == [Send("x", Unsubscribe("s", before.subscription))]
+    assert intake.check("x", Progress(STABLE, 10), 8, 9) == []
+
+
 def test_what_came_after_a_gap_is_read_once_the_gap_is_given_up() -> None:
     intake, feeder = connect(x=STABLE)
     feeder.feed("x", Gap(50), Stable(piece(50, 60)), Stable(piece(60, 70)))

@@ -25,6 +25,7 @@ from holdfast.protocol.messages import (
     Heartbeat,
     Recalculate,
     Send,
+    Subscribe,
     Unsubscribe,
     Vitals,
 )
@@ -86,6 +87,21 @@ def test_all_is_corrected_when_the_input_is_back() -> None:
     assert words.count("R") == 2
     assert words.index("U500") < words.index("S500")
     rig.check(1400)
+
+
+def test_after_a_long_failure_a_stable_replica_is_read_in_the_background_first() -> None:
+    """What it has to send is long: new rows come from the other one meanwhile."""
+    for long_failure, background in ((500, True), (100_000, False)):
+        rig = Rig(long_failure=long_failure)
+        rig.run(500)
+        rig.upstream.down = {"y", "z"}
+        rig.upstream.states["x"] = U
+        rig.run(1500, ["a"])
+        before = len(rig.sent(Subscribe))
+        rig.upstream.down = {"z"}
+        rig.advance(1500 + 3 * BEAT)
+        asked = [ask.previews for to, ask in rig.sent(Subscribe)[before:] if to == "y"]
+        assert asked[0] is not background
 
 
 def test_a_failure_that_heals_before_any_preview_leaves_no_trace() -> None:

@@ -178,6 +178,17 @@ def test_a_replica_that_converges_publishes_nothing_that_depends_on_what_it_lost
     rig.check(1800, since=first)
 
 
+def test_a_replica_that_resumes_before_it_is_consistent_publishes_from_there_on() -> None:
+    """Its state was begun anew at bucket 8 before it went down: its windows are not full yet."""
+    rig = Rig(span=300)
+    rig.upstream.publish("a", 1000)
+    rig.upstream.publish("b", 1000)
+    rig.node.resume(9, 1100, {"o": ()}, rig.now)
+    rig.run(1600)
+    assert "G1100" in rig.words.split()
+    rig.check(1600, since=1100)
+
+
 def test_a_copy_whose_inputs_have_gone_on_is_not_taken_and_a_newer_one_is_asked_for() -> None:
     rig = Rig(lost=True, peers=("p",), retry=RETRY)
     rig.advance(10)

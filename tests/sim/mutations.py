@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -18,7 +18,7 @@ from holdfast.protocol.gates.vote_latest import VoteLatest
 from holdfast.protocol.inputs import Inputs
 from holdfast.protocol.intake import Subscription, SwitchIntake
 from holdfast.protocol.line import Line
-from holdfast.protocol.messages import Item, LogPiece, RecDone, Send, Undo
+from holdfast.protocol.messages import Feed, Item, LogPiece, RecDone, Send, Undo
 from holdfast.protocol.monitor import Monitor
 from holdfast.protocol.node import Node
 from holdfast.protocol.recovery import Recovery
@@ -373,6 +373,19 @@ def log_copied_without_rows(patch: Patch) -> None:
     patch.setattr(Line, "older", without)
 
 
+def nothing(*given: Any) -> None:
+    """Do nothing."""
+
+
+def overtaken_messages_dropped(patch: Patch) -> None:
+    take = Subscription.take
+
+    def without(self: Subscription, feed: Feed) -> Iterator[Item]:
+        return iter(()) if feed.number > self.expected else take(self, feed)
+
+    patch.setattr(Subscription, "take", without)
+
+
 CRASHES = Options(faults="crashes")
 VOTE = Options(policy="vote")
 FROZEN = Options("window", faults="crashes")
@@ -416,5 +429,7 @@ MUTATIONS = [
     Mutation("previews of a blocked stream", blocked_streams_shown, Options("join")),
     Mutation("no excuse after a freeze", no_excuse_after_a_freeze, FROZEN, 149),
     Mutation("log copied without rows", log_copied_without_rows, CRASHES),
+    Mutation("never unsubscribed", lambda patch: patch.setattr(Line, "unsubscribe", nothing)),
+    Mutation("overtaken messages dropped", overtaken_messages_dropped, Options(faults="none")),
     Mutation("alone without an operator's word", alone_without_a_word, Options(faults="cuts")),
 ]

@@ -16,6 +16,7 @@ from holdfast.sim.trial import try_seed
 
 BATCH = 10
 
+LASTING = "lasting"
 COUNTS = dict.fromkeys(FAULTS, 30) | {
     "none": 10,
     "wipes": 10,
@@ -25,6 +26,8 @@ COUNTS = dict.fromkeys(FAULTS, 30) | {
 }
 """Of each kind of faults; those with all are as many as make 300 of the policy."""
 NAMED = 6
+TEN_MINUTES = [("switch", 1), ("order", 2)]
+"""Few, for they take as long as a hundred others."""
 
 FAMILIES = [
     ("switch", "any", "all", 60),
@@ -33,8 +36,9 @@ FAMILIES = [
         (policy, "any", kind, COUNTS[kind])
         for policy in ("switch", "order")
         for kind in FAULTS[1:]
-        if kind != UNRULY
+        if kind not in (UNRULY, LASTING)
     ),
+    *((policy, "any", "restarts", 20) for policy in ("vote", "vote-latest", "first", "latest")),
     *((policy, "any", "all", 100) for policy in ("vote", "vote-latest", "sample")),
     *((policy, "any", "all", 150) for policy in ("first", "latest")),
     ("vote", "any", UNRULY, 30),
@@ -64,6 +68,11 @@ FOUND = [
 def test_seeds(options: Options, first: int) -> None:
     for seed in range(first, first + BATCH):
         check_seed(seed, options)
+
+
+@pytest.mark.parametrize(("policy", "seed"), TEN_MINUTES)
+def test_ten_minutes(policy: str, seed: int) -> None:
+    check_seed(seed, Options(policy=policy, faults=LASTING))
 
 
 @pytest.mark.parametrize(("seed", "options"), FOUND)
@@ -107,3 +116,8 @@ def test_liars_of_all_kinds_are_drawn_two_of_seven_too() -> None:
 def test_unruly_liars_are_for_policies_that_have_liars(policy: str) -> None:
     with pytest.raises(InvalidArgumentError, match="give it with vote, vote-latest, sample"):
         Options(policy=policy, faults=UNRULY)
+
+
+def test_restarts_are_not_for_sample() -> None:
+    with pytest.raises(InvalidArgumentError, match="give it with another policy"):
+        Options(policy="sample", faults="restarts")

@@ -8,7 +8,7 @@ on all replicas; what is out of place is left, and what was lost is noticed and 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
@@ -240,6 +240,11 @@ class SwitchIntake:
             return self.choice
         return Choice(best, background)
 
+    @property
+    def sources(self) -> Set[str]:
+        """The replicas that are asked to send what they have."""
+        return self._subscriptions.keys()
+
     def _is_read(self, name: str) -> bool:
         """Whether its feed is the right one: one with a gap is not, once there is none any more."""
         subscription = self._subscriptions.get(name)
@@ -293,6 +298,9 @@ class SwitchIntake:
         self._latest = max(self._latest, progress.subscription)
         self._compare(replica, progress, beat, now)
         subscription = self._subscriptions.get(replica)
+        if subscription is None and progress.subscription >= 0:
+            # It has not heard that it was left.
+            return [Send(replica, Unsubscribe(self.stream, progress.subscription))]
         if subscription is None or not subscription.is_lost(progress, beat):
             return []
         self._failed_us[replica] = now

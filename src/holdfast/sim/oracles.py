@@ -9,7 +9,9 @@ from typing import Final
 
 from holdfast.protocol.clock import SLOWER
 from holdfast.protocol.gates.order import Variant
+from holdfast.protocol.intake import SwitchIntake
 from holdfast.protocol.line import AT_ONCE
+from holdfast.protocol.states import State
 from holdfast.sim.clock_oracles import apart, are_apart, check_sources
 from holdfast.sim.faults import FaultKind
 from holdfast.sim.parties import ClientParty, SourceParty, Tap
@@ -80,6 +82,7 @@ def check(run: Simulation) -> list[str]:
     problems += _check_memory(run)
     problems += _check_room(run, right)
     problems += _check_turns(run)
+    problems += _check_traffic(run)
     return problems
 
 
@@ -315,3 +318,21 @@ def _check_tentative(run: Simulation) -> Iterator[str]:
             if each.kind is Kind.TENTATIVE:
                 yield f"client of {stream}, at {time / 1e6:.3f} s: a tentative row, for no reason"
                 break
+
+
+def _check_traffic(run: Simulation) -> Iterator[str]:
+    """In the end nobody is sent a stream that is not read from there, and where nothing fails
+    nobody asks for anything twice."""
+    for stream, makers in run.scenario.makers.items():
+        for reader, intake in run.intakes_of(stream).items():
+            if not isinstance(intake, SwitchIntake):
+                continue
+            for maker in set(makers) - intake.sources:
+                if run.line_of(maker, stream).progress(reader, State.STABLE).subscription >= 0:
+                    yield f"{maker}: sends {stream} to {reader}, who does not read it"
+    if not run.scenario.faults:
+        settings = run.scenario.settings
+        for (reader, maker, stream), count in run.subscribed.items():
+            # Where room is bounded, readers pause.
+            if count > 1 and settings[reader.partition("/")[0]].room == math.inf:
+                yield f"{reader}: asks {maker} {count} times for {stream}, though nothing fails"

@@ -20,6 +20,9 @@ AFTER_LINK: Final = 700_000
 AFTER_PROCESS: Final = 1_500_000
 """So long something counts as broken after its fault has ended."""
 
+LONG: Final = 5_000_000
+"""What a longer fault has kept from a stage takes longer to catch up with than that."""
+
 PROCESSES: Final = (
     FaultKind.CRASH,
     FaultKind.REBOOT,
@@ -156,7 +159,7 @@ class Paths:
     def _recovered(self, fault: Fault) -> int:
         """When a process is itself again. Who has lost his state needs the others to find it, so
         whatever else goes wrong meanwhile holds it up."""
-        end = fault.end + AFTER_PROCESS
+        end = fault.end + AFTER_PROCESS + self._catching_up(fault)
         if fault.kind in (FaultKind.CRASH, FaultKind.REBOOT):
             for other in sorted(self.scenario.faults, key=lambda each: each.start):
                 if other.start < end and other.end > fault.start:
@@ -168,9 +171,16 @@ class Paths:
         troubles: dict[frozenset[str], list[Span]] = {}
         for fault in self.scenario.faults:
             if fault.kind not in PROCESSES:
+                end = fault.end + AFTER_LINK + self._catching_up(fault)
                 for pair in self._pairs(fault):
-                    troubles.setdefault(pair, []).append((fault.start, fault.end + AFTER_LINK))
+                    troubles.setdefault(pair, []).append((fault.start, end))
         return troubles
+
+    def _catching_up(self, fault: Fault) -> int:
+        """How long a stage takes for what a long fault has kept from it: base and fork in turn,
+        while more comes in."""
+        busy = 2 * self.scenario.cost.bucket / self.scenario.size
+        return int(max(0, fault.end - fault.start - LONG) * busy / (1 - busy))
 
     def _pairs(self, fault: Fault) -> Iterable[frozenset[str]]:
         if fault.kind is not FaultKind.PARTITION:

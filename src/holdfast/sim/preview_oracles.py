@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from operator import attrgetter
 from typing import Final
 
 from holdfast.protocol.diagram import Filter, Map, Merge, StagePlan
@@ -82,10 +84,13 @@ def _check_content(
         return
     final = Counter(right)
     for time, each in party.shown:
-        if each.kind is Kind.TENTATIVE and (wrong := Counter(each.rows) - final):
-            row = tuple(next(iter(wrong)))
-            yield f"{who}, at {time / 1e6:.3f} s: tentative row {row} is none of the final rows"
-            return
+        if each.kind is not Kind.TENTATIVE:
+            continue
+        for row, count in Counter(each.rows).items():
+            if count > final[row]:
+                at = f"{who}, at {time / 1e6:.3f} s"
+                yield f"{at}: tentative row {tuple(row)} is none of the final rows"
+                return
 
 
 def _check_whole(run: Simulation, chains: set[str]) -> Iterator[str]:
@@ -93,7 +98,7 @@ def _check_whole(run: Simulation, chains: set[str]) -> Iterator[str]:
     near. A gate that reads stages beside others does not wait for those that are slower."""
     scenario = run.scenario
     delays = next(iter(scenario.settings.values())).delays
-    if scenario.event_clocks or scenario.has_wild_clocks:
+    if run.drops_previews or scenario.event_clocks or scenario.has_wild_clocks:
         return
     if Variant.SUSPEND in (delays.failing, delays.correcting):
         return
@@ -107,10 +112,11 @@ def _check_whole(run: Simulation, chains: set[str]) -> Iterator[str]:
             for time, each in run.shown_to(stream):
                 if each.kind not in (Kind.INSERT, Kind.TENTATIVE):
                     continue
-                due = Counter(row for row in rows if reached <= row.stime < each.boundary)
+                first = bisect_left(rows, reached, key=attrgetter("stime"))
+                stop = bisect_left(rows, each.boundary, key=attrgetter("stime"))
                 if (
                     each.kind is Kind.TENTATIVE
-                    and (missing := due - Counter(each.rows))
+                    and (missing := Counter(rows[first:stop]) - Counter(each.rows))
                     and paths.all_open(source, stream, reached, time)
                 ):
                     row = tuple(next(iter(missing)))
@@ -129,7 +135,8 @@ def _check_blocked(run: Simulation) -> Iterator[str]:
         for output in plan.outputs:
             for name in run.scenario.replicas[plan.name]:
                 for time, each in run.taps[name, output.stream].shown:
-                    since = time - NOTICED
+                    # The newest previews are kept for whoever comes later.
+                    since = min(time - NOTICED, each.boundary - run.scenario.size)
                     if each.kind is Kind.TENTATIVE and any(
                         all(paths.is_cut_off(stream, name, since, time) for stream in need)
                         for need in output.needs

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from random import Random
@@ -12,7 +13,8 @@ from holdfast.protocol.commands import Command, Install
 from holdfast.protocol.diagram import StagePlan
 from holdfast.protocol.findings import Findings
 from holdfast.protocol.intake import Intake
-from holdfast.protocol.messages import Heartbeat, Send
+from holdfast.protocol.line import Line
+from holdfast.protocol.messages import Heartbeat, Send, Subscribe
 from holdfast.protocol.node import Node
 from holdfast.protocol.place import Place
 from holdfast.protocol.standby import Hand, Has, Propose
@@ -59,6 +61,10 @@ class Simulation:
         gates bytes too."""
         self.broken_promises: list[str] = []
         """What nodes acknowledged before it was safe, or took over in part."""
+        self.drops_previews = False
+        """Whether a gate had no room for all previews that were read."""
+        self.subscribed: Counter[tuple[str, str, str]] = Counter()
+        """How often each node has asked whom for which stream."""
         sources = Sources(scenario, self._readers, self._process, self.network)
         self.sources = sources.takers
         """Who takes in the readings of each source."""
@@ -196,6 +202,7 @@ class Simulation:
             if party.node.working is not None:
                 self._note_memory(party)
             self._note_most(f"{party.name} bytes", party.node.gate.held_in_memory)
+            self.drops_previews |= party.node.gate.previews_dropped > 0
             if not last or last[0] is not state:
                 last[:] = [state]
                 self.states.append((self.world.now, party.name, state))
@@ -208,6 +215,8 @@ class Simulation:
         """An acknowledgement follows persistence, and a copied line ends where the state does."""
         at = f"{party.name}, at {self.world.now / 1e6:.3f} s"
         match command:
+            case Send(to, Subscribe(stream)):
+                self.subscribed[party.name, to, stream] += 1
             case Send(_, Heartbeat(acks)):
                 for stream, end in acks.items():
                     if end > party.saved_at * self.scenario.size:
@@ -249,6 +258,22 @@ class Simulation:
     def _tap(self, replica: str, stream: str) -> Tap:
         name = f"tap:{replica}:{stream}"
         return Tap(name, stream, replica, self._process(name), self.network)
+
+    def line_of(self, maker: str, stream: str) -> Line:
+        """What a replica or proxy publishes of a stream."""
+        if maker in self.nodes:
+            return self.nodes[maker].node.lines[stream]
+        proxy = self.proxies[maker]
+        return proxy.line if isinstance(proxy, TwinParty) else proxy.source.line
+
+    def intakes_of(self, stream: str) -> dict[str, Intake]:
+        """Those who read a stream, and how."""
+        readers = {name: each.node.inputs.intakes for name, each in self.nodes.items()}
+        intakes = {name: each[stream] for name, each in readers.items() if stream in each}
+        if stream in self.clients:
+            client = self.clients[stream]
+            intakes[client.name] = client.client.intake
+        return intakes
 
     def shown_to(self, stream: str) -> list[tuple[int, Shown]]:
         """What the client of a stream was shown, and when."""

@@ -23,6 +23,7 @@ from holdfast.sim.scenario.options import (
     BYZANTINE,
     COMPARING,
     FAULTY,
+    RESTARTS,
     UNRULY,
     WITH_TWINS,
     Options,
@@ -36,6 +37,9 @@ from holdfast.sim.scenario.times import (
     HEADROOM,
     HEARTBEAT,
     HOUR,
+    LASTING_END,
+    LASTING_HEALED,
+    LASTING_STOP,
     LOOK,
     MISSED,
     MOST_KEPT,
@@ -53,6 +57,8 @@ __all__ = ["draw_scenario"]
 
 ALONE: Final[tuple[LieKind, ...]] = ("alone", "alone", "forged")
 TOGETHER: Final[tuple[LieKind, ...]] = ("together", "glitch")
+LONGER: Final = 4_000_000
+"""With bounded memory and restarts: for how much longer sources may be away, and runs last."""
 DISORDERLY: Final[tuple[LieKind, ...]] = ("omitting", "repeating", "disordering")
 
 
@@ -76,11 +82,15 @@ def draw_scenario(seed: int, options: Options) -> Scenario:
     liars: dict[str, Lie] = {}
     if options.policy in BYZANTINE:
         kinds = (*ALONE, *TOGETHER) if options.policy == "vote" else ALONE
+        if options.faults == RESTARTS:
+            # Who restarts cannot calculate again what a vote was split about.
+            kinds = ALONE
         if options.faults == UNRULY:
             kinds = DISORDERLY
         liars = draw_liars(draws("liars"), replicas["s1"], faulty, kinds)
     retentions: dict[str, Retention] = {}
-    if options.faults == "long":
+    bounded = options.faults == RESTARTS and draws("bounded").random() < 0.3
+    if options.faults == "long" or bounded:
         may_skip = options.policy == "switch"
         retentions = {name: _retention(plans, name, may_skip) for name in _streams(plans)}
         settings = {plan.name: _bounded(settings[plan.name], plan, retentions) for plan in plans}
@@ -88,6 +98,8 @@ def draw_scenario(seed: int, options: Options) -> Scenario:
         retentions = dict.fromkeys(_streams(plans), Retention(least=math.inf))
     twins = _draw_twins(draws("twins"), diagram, options, retentions)
     random = draws("else")
+    longer = LONGER if bounded else 0
+    stop = LASTING_STOP if options.faults == "lasting" else SOURCES_STOP + longer
     scenario = Scenario(
         seed,
         options,
@@ -95,7 +107,7 @@ def draw_scenario(seed: int, options: Options) -> Scenario:
         plans,
         replicas,
         settings,
-        _draw_readings(draws("readings"), diagram),
+        _draw_readings(draws("readings"), diagram, stop),
         (),
         {
             name: random.randrange(20_000)
@@ -118,9 +130,18 @@ def draw_scenario(seed: int, options: Options) -> Scenario:
         scenario = _vary(draws("varied"), scenario, size)
     elif options.faults == "wipes":
         scenario = replace(scenario, until=WIPES_END)
-    elif options.faults == "restarts":
+    elif options.faults == RESTARTS:
         copy = draws("restarts").choice([0, 0, 100_000, 400_000])
-        scenario = replace(scenario, cost=replace(scenario.cost, copy=copy))
+        # Slow enough that replicas die while they begin anew.
+        bucket = 15_000 if bounded else scenario.cost.bucket
+        scenario = replace(
+            scenario,
+            cost=replace(scenario.cost, copy=copy, bucket=bucket),
+            healed=scenario.healed + longer,
+            until=scenario.until + longer,
+        )
+    elif options.faults == "lasting":
+        scenario = replace(scenario, healed=LASTING_HEALED, until=LASTING_END)
     elif options.faults == "clocks":
         scenario = _set_clocks(draws("clocks"), scenario)
     cost = replace(scenario.cost, pieces=draws("copies").choice([1, 1, 2, 5, 40]))
@@ -302,12 +323,12 @@ def _bounded(settings: Settings, plan: StagePlan, retentions: Mapping[str, Reten
     )
 
 
-def _draw_readings(random: Random, diagram: Diagram) -> tuple[Reading, ...]:
+def _draw_readings(random: Random, diagram: Diagram, stop: int) -> tuple[Reading, ...]:
     readings = []
     for source in diagram.sources:
         gap = random.choice([20_000, 40_000, 120_000])
         time = random.randrange(gap)
-        while time < SOURCES_STOP:
+        while time < stop:
             silent = random.random() < 0.01
             key, value = random.choice("xyz"), random.randrange(100)
             readings.append(Reading(time, source, key, value))

@@ -33,6 +33,7 @@ FAULTS: Final = (
     "unruly",
     "restarts",
     "clocks",
+    "lasting",
 )
 
 EXACTLY_ONCE: Final = ("chain-2", "chain-3", "window", "diamond")
@@ -48,8 +49,11 @@ can be checked: where buckets may be missing, those without state."""
 BYZANTINE: Final = ("vote", "vote-latest", "sample")
 WITH_TWINS: Final = ("switch", "order")
 """Policies under which sources may have a hot standby."""
-NOT_COMPARED: Final = ("wipes", "varied", "restarts", "clocks")
+NOT_COMPARED: Final = ("wipes", "varied", "clocks", "lasting")
 """Faults that go only with policies that read one replica at a time."""
+RESTARTS: Final = "restarts"
+"""Nodes come back with their disk. Not for `sample`, whose readers forget over a restart what is
+still to be voted on."""
 UNRULY: Final = "unruly"
 """All faults, with liars that leave messages out, repeat and disorder them, be it two of seven."""
 FAULTY: Final = 1
@@ -75,6 +79,11 @@ class Options:
             raise InvalidArgumentError(
                 f"faults: is {self.faults!r} with policy {self.policy!r}, which compares replicas; "
                 "give it with switch or order"
+            )
+        if self.faults == RESTARTS and self.policy == "sample":
+            raise InvalidArgumentError(
+                "faults: is 'restarts' with policy 'sample', whose readers forget over a restart "
+                "what is still to be voted on; give it with another policy"
             )
         if self.faults == UNRULY and self.policy not in BYZANTINE:
             raise InvalidArgumentError(

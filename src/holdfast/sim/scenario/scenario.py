@@ -14,7 +14,7 @@ from holdfast.sim.faults import Fault
 from holdfast.sim.liars import Lie
 from holdfast.sim.parties.node import Cost
 from holdfast.sim.scenario.options import Options
-from holdfast.sim.scenario.times import END, SIZE, WILD
+from holdfast.sim.scenario.times import END, HEALED, SIZE, WILD
 
 __all__ = ["Reading", "Scenario"]
 
@@ -57,6 +57,8 @@ class Scenario:
     """Sources with a hot standby."""
     size: int = SIZE
     """Of a bucket."""
+    healed: int = HEALED
+    """When the last fault ends."""
     until: int = END
     """When all is over."""
     clocks: int = 20_000

@@ -8,19 +8,22 @@ from random import Random
 from typing import Final
 
 from holdfast.sim.faults import Breakable, Fault, FaultKind, draw_faults
+from holdfast.sim.scenario.options import RESTARTS
 from holdfast.sim.scenario.scenario import Scenario
-from holdfast.sim.scenario.times import FIRST_FAULT, HEALED, HOUR, WILD
+from holdfast.sim.scenario.times import FIRST_FAULT, HOUR, WILD
 
 __all__ = ["draw_ahead", "draw_schedule"]
 
 NOT_VARIED: Final = (FaultKind.REBOOT, FaultKind.STEP, FaultKind.SUSPEND)
 VARIED: Final = tuple(kind for kind in FaultKind if kind not in NOT_VARIED)
 WITHOUT_CLIENTS: Final = tuple(kind for kind in VARIED if kind is not FaultKind.CLIENT)
+COUNTS: Final = {"frequent": (12, 30), "lasting": (10, 40)}
+"""From how many to how many faults there are, where these are not few."""
 LINKS: Final = (FaultKind.CUT, FaultKind.ONE_WAY, FaultKind.PARTITION, FaultKind.FLAP)
 
 
 def draw_schedule(random: Random, scenario: Scenario) -> list[Fault]:
-    family = scenario.options.faults
+    family, healed = scenario.options.faults, scenario.healed
     breakable = _breakable(random, scenario)
     if family == "none":
         return []
@@ -34,18 +37,21 @@ def draw_schedule(random: Random, scenario: Scenario) -> list[Fault]:
         "cuts": LINKS,
         "crashes": (FaultKind.CRASH, FaultKind.FREEZE, FaultKind.STAGE),
         "varied": VARIED,
-        "restarts": (*[FaultKind.REBOOT] * len(VARIED), *VARIED),
+        RESTARTS: (*[FaultKind.REBOOT] * len(VARIED), *VARIED),
+        "lasting": (*VARIED, FaultKind.REBOOT),
     }.get(family, WITHOUT_CLIENTS)
-    longest = HEALED - FIRST_FAULT if family == "long" else 3_000_000
+    longest = {"long": healed - FIRST_FAULT, "lasting": 60_000_000}.get(family, 3_000_000)
     outage = [_draw_outage(random, scenario)] if random.random() < 0.5 else []
-    if family == "restarts" and random.random() < 0.5:
+    if family == RESTARTS and scenario.retentions:
+        outage = _draw_too_long(random, scenario)
+    elif family == RESTARTS and random.random() < 0.5:
         outage += _draw_power_cut(random, scenario)
     drawn = outage + draw_faults(
         random,
         breakable,
-        count=random.randrange(12, 30) if family == "frequent" else random.randrange(1, 9),
+        count=random.randrange(*COUNTS.get(family, (1, 9))),
         begin=FIRST_FAULT,
-        end=HEALED,
+        end=healed,
         shortest=50_000,
         longest=800_000 if family == "frequent" else longest,
         kinds=kinds,
@@ -73,15 +79,28 @@ def _spare_one_twin(faults: Sequence[Fault], scenario: Scenario) -> list[Fault]:
 def _draw_outage(random: Random, scenario: Scenario) -> Fault:
     """Nobody hears of a source for longer than anybody waits."""
     source = random.choice(scenario.diagram.sources)
-    start = random.randrange(FIRST_FAULT, HEALED - 3_000_000)
+    start = random.randrange(FIRST_FAULT, scenario.healed - 3_000_000)
     end = start + random.randrange(1_600_000, 3_000_000)
     return Fault(FaultKind.PARTITION, start, end, scenario.makers[source])
+
+
+def _draw_too_long(random: Random, scenario: Scenario) -> list[Fault]:
+    """Nobody hears of a source for longer than what is missing can be corrected; when it is back,
+    the replicas of a stage die while they begin anew, and come back with their disks."""
+    end = scenario.healed - 1_500_000
+    source = random.choice(scenario.diagram.sources)
+    faults = [Fault(FaultKind.PARTITION, FIRST_FAULT, end, scenario.makers[source])]
+    for name in scenario.replicas[random.choice(sorted(scenario.replicas))]:
+        start = end + random.randrange(50_000, 450_000)
+        back = start + random.randrange(10_000, 150_000)
+        faults.append(Fault(FaultKind.REBOOT, start, back, (name,)))
+    return faults
 
 
 def _draw_power_cut(random: Random, scenario: Scenario) -> list[Fault]:
     """All replicas of a stage are down at once, and come back with their disks."""
     stage = random.choice(sorted(scenario.replicas))
-    start = random.randrange(FIRST_FAULT, HEALED - 1_500_000)
+    start = random.randrange(FIRST_FAULT, scenario.healed - 1_500_000)
     return [
         Fault(FaultKind.REBOOT, start, start + random.randrange(100_000, 1_500_000), (name,))
         for name in scenario.replicas[stage]
@@ -102,7 +121,7 @@ def _draw_wipe(random: Random, scenario: Scenario, breakable: Breakable) -> list
         breakable,
         count=random.randrange(3),
         begin=FIRST_FAULT,
-        end=HEALED,
+        end=scenario.healed,
         shortest=50_000,
         longest=1_500_000,
         kinds=LINKS,
@@ -131,13 +150,13 @@ def _draw_clocks(random: Random, scenario: Scenario, breakable: Breakable) -> li
     ]
     faults = []
     for _ in range(random.randrange(1, 5)):
-        start = random.randrange(FIRST_FAULT, HEALED)
+        start = random.randrange(FIRST_FAULT, scenario.healed)
         targets = tuple(random.choice(groups))
         faults.append(Fault(FaultKind.STEP, start, start, targets, draw_ahead(random)))
     if random.random() < 0.3:
         return sorted(faults, key=lambda fault: fault.start)
     for _ in range(random.randrange(3)):
-        start = random.randrange(FIRST_FAULT, HEALED - 2_000_000)
+        start = random.randrange(FIRST_FAULT, scenario.healed - 2_000_000)
         end = start + random.randrange(50_000, 2_000_000)
         name = random.choice(everybody)
         faults.append(Fault(FaultKind.SUSPEND, start, end, (name,)))
@@ -146,7 +165,7 @@ def _draw_clocks(random: Random, scenario: Scenario, breakable: Breakable) -> li
         breakable,
         count=random.randrange(4),
         begin=FIRST_FAULT,
-        end=HEALED,
+        end=scenario.healed,
         shortest=50_000,
         longest=3_000_000,
         kinds=VARIED,
@@ -160,7 +179,7 @@ def _draw_short(random: Random, scenario: Scenario, breakable: Breakable) -> lis
     longest = 700_000 if delays.max_delay == math.inf else int(delays.max_delay) - 650_000
     faults: list[Fault] = []
     begin = FIRST_FAULT
-    while begin + longest < HEALED:
+    while begin + longest < scenario.healed:
         faults += draw_faults(
             random,
             breakable,

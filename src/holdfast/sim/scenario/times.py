@@ -15,6 +15,10 @@ SOURCES_STOP: Final = 5_300_000
 END: Final = 6_800_000
 WIPES_END: Final = 16_000_000
 """Where all replicas of a stage lose their state it takes longer, stage by stage."""
+LASTING_HEALED: Final = 560_000_000
+LASTING_STOP: Final = 590_000_000
+LASTING_END: Final = 600_000_000
+"""Where a run lasts for ten minutes, with failures of up to a minute."""
 HOUR: Final = 3_600_000_000
 WILD: Final = 1_000_000
 """So far clocks are apart that nobody has set."""
