@@ -34,7 +34,7 @@ __all__ = ["Copied", "copy_log", "copy_state", "report_copies"]
 PATIENCE: Final = 3600.0
 WIDTH: Final = 1000
 """Bytes of text in a row of the log."""
-AT_ONCE: Final = 250_000
+AT_ONCE: Final = 500_000
 """Rows of keys that are brought at once."""
 SHARDS: Final = 16
 STATE: Final = (
@@ -187,7 +187,7 @@ def _copy(pair: _Pair, progress: Callable[[str], None]) -> Copied:
     wait_for("the second replica", lambda: pair.status("kept/2").get("ready"), PATIENCE, 0.1)
     begun = time.monotonic()
     peaks = {"kept/1": before, "kept/2": 0}
-    made = taken = stable = log_there = 0.0
+    made = taken = stable = log_there = moment = 0.0
     while not (stable and log_there):
         for name in peaks:
             peaks[name] = max(peaks[name], pair.resident(name))
@@ -199,9 +199,10 @@ def _copy(pair: _Pair, progress: Callable[[str], None]) -> Copied:
             made = passed
             progress(f"the peer has made its copy after {passed:.1f} s")
         if not taken and made and own["copy_bytes"] == own["copy_size"]:
-            taken = passed
+            taken, moment = passed, time.time() * 1e6
             progress(f"{own['copy_size'] / 1e6:,.1f} MB were taken after {passed:.1f} s")
-        if not stable and taken and own["state"] == "STABLE":
+        # Only the installed state can have brought it past this moment.
+        if not stable and taken and own["state"] == "STABLE" and own["boundary"] > moment:
             stable = passed
             progress(f"the replica is stable after {passed:.1f} s")
         if not log_there and taken and own.get("start", 0) <= peer.get("start", -1):

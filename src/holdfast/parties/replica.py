@@ -259,6 +259,8 @@ class Replica:
             case TakeCopy(offer):
                 logger.info("%s: takes over a state of %d bytes", self.name, offer.size)
                 self._taking.begin(offer)
+                # One without pieces is over before anybody looks.
+                self._copy_status = {"copy_bytes": 0, "copy_size": offer.size, "copy_seconds": 0.0}
             case TakePiece(piece):
                 self._taking.take(piece)
             case Rerun():
