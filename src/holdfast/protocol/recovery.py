@@ -46,10 +46,12 @@ AT_ONCE: Final = 16
 """Pieces that are asked for and have not come."""
 STALLED: Final = 5
 """Retries without a piece after which the peer is asked whether the copy is still there."""
-GONE: Final = 50
-"""Retries without a word after which a peer whose copy is being taken counts as gone."""
-STUCK: Final = 300
-"""Retries without progress after which a peer that makes a copy counts as gone."""
+GONE: Final = 300
+"""Retries without a word after which a peer whose copy is being taken counts as gone. A link may be
+broken for a while, and to do without the copy takes far longer. Fewer than `UNUSED`."""
+STUCK: Final = 3000
+"""Retries without progress after which a peer that makes a copy counts as gone. Batches of Spark
+come before the copy that take minutes where a state is large."""
 UNUSED: Final = 600
 """Retries after which a copy that nobody has asked for is dropped."""
 
