@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -19,6 +20,7 @@ from holdfast.protocol.commands import (
     TakePiece,
     Work,
 )
+from holdfast.protocol.line import Line, Retention
 from holdfast.protocol.messages import (
     AuthRequest,
     Heartbeat,
@@ -30,7 +32,8 @@ from holdfast.protocol.messages import (
     StateRequest,
     Subscribe,
 )
-from holdfast.protocol.recovery import AT_ONCE, STUCK, UNUSED
+from holdfast.protocol.recovery import AT_ONCE, GONE, STUCK, UNUSED, Backfill
+from holdfast.tuples import Row, Segment
 from tests.protocol.node_rig import SIZE, F, Rig, S
 
 RETRY = 20
@@ -282,9 +285,95 @@ def test_a_peer_that_is_gone_is_left_for_the_other() -> None:
     rig = Rig(lost=True, peers=("p", "q"), retry=RETRY)
     rig.advance(1)
     rig.do(rig.node.receive("p", StateOffer(9, 60, 600, 5, 0), rig.now))
-    rig.advance(100 * RETRY)
+    rig.advance((GONE - 1) * RETRY)
+    assert {to for to, _ in rig.sent(StateRequest)} == {"p"}, "its link may be broken"
+    rig.advance((GONE + 20) * RETRY)
     assert "q" in {to for to, _ in rig.sent(StateRequest)[-4:]}
     assert rig.node.recovery.asks or rig.sent(Subscribe)
+
+
+def test_a_link_that_was_broken_for_long_costs_only_the_pieces_on_their_way() -> None:
+    rig = Rig(lost=True, peers=("p",), retry=RETRY)
+    offer = StateOffer(9, 60, 600, 5, 0)
+    rig.advance(1)
+    rig.do(rig.node.receive("p", offer, rig.now))
+    for number in range(20):
+        rig.do(rig.node.receive("p", StatePiece(9, number, b""), rig.now))
+        asked = {each for _, request in rig.sent(PieceRequest) for each in request.numbers}
+        assert asked == set(range(number + 1 + AT_ONCE)), "no more are on their way"
+    rig.advance((GONE - 10) * RETRY)
+    before = len(rig.sent(PieceRequest))
+    rig.do(rig.node.receive("p", offer, rig.now))
+    assert rig.sent(PieceRequest)[before:] == [
+        ("p", PieceRequest(9, tuple(range(20, 20 + AT_ONCE))))
+    ]
+    for number in range(20, 60):
+        rig.do(rig.node.receive("p", StatePiece(9, number, b""), rig.now))
+    assert len(rig.of(TakeCopy)) == len(rig.of(Install)) == 1
+    assert len(rig.of(TakePiece)) == 60
+
+
+# The log of a peer
+
+
+def filled(until: int) -> Line:
+    line = Line("o", ("r",))
+    for start in range(0, until, SIZE):
+        line.publish(Segment(start, start + SIZE, (Row(start, None, start),)))
+    return line
+
+
+def restored(retention: Retention | None = None) -> Line:
+    """That of a replica whose copied state ends at 1500."""
+    line = Line("o", ("r",), retention=retention)
+    line.restore((), 1500)
+    return line
+
+
+def fetched(lines: dict[str, Line], peer: Line, most: int = 100) -> int:
+    """Fetch all that a peer has; answers how many pieces that took."""
+    backfill = Backfill(["p"], "p", ["o"], RETRY)
+    sends = backfill.ask(lines, 0)
+    for count in range(1, most):
+        [send] = sends
+        assert isinstance(send, Send)
+        assert isinstance(send.message, LogRequest)
+        piece = peer.older(send.message.before)
+        assert backfill.expects("p", piece, lines)
+        sends = backfill.take(piece, lines, 0)
+        if backfill.is_done:
+            return count
+    raise AssertionError(f"{most} pieces were not enough")
+
+
+def test_the_log_of_a_peer_is_fetched_from_the_newest_to_the_oldest() -> None:
+    peer, own = filled(2000), restored()
+    fetched({"o": own}, peer)
+    assert own.dropped_before == 0
+    own.publish(Segment(1500, 1600, (Row(1500, None, 1500),)))
+    assert [row.stime for segment in own.segments.since(0) for row in segment.rows] == list(
+        range(0, 1600, SIZE)
+    )
+
+
+def test_what_a_line_would_drop_at_once_is_not_fetched_again_and_again() -> None:
+    peer = filled(2000)
+    own = restored(Retention(600, convergent=True))
+    assert fetched({"o": own}, peer) <= 2
+    assert own.dropped_before == 900
+
+
+def test_a_log_with_a_hole_or_of_another_place_is_not_taken() -> None:
+    peer, lines = filled(2000), {"o": restored()}
+    backfill = Backfill(["p", "q"], "p", ["o"], RETRY)
+    backfill.ask(lines, 0)
+    piece = peer.older(1500)
+    assert backfill.expects("p", piece, lines)
+    assert not backfill.expects("q", piece, lines)
+    assert not backfill.expects("p", peer.older(1400), lines)
+    holed = replace(piece, segments=(*piece.segments[:3], *piece.segments[4:]))
+    assert not backfill.expects("p", holed, lines)
+    assert not backfill.expects("p", replace(piece, segments=piece.segments[:-1]), lines)
 
 
 def test_one_copy_is_made_however_often_it_is_asked_for_and_dropped_when_nobody_does() -> None:
