@@ -120,6 +120,25 @@ def test_what_fails_is_tried_again_and_in_the_end_given_up(
     }
 
 
+def test_what_was_due_by_a_clock_that_was_ahead_is_due_now(
+    site: Site, hook: Hook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ann = site.add("ann")
+    ann.put("/v1/objects/o", json={"actions": {"open": {"webhook": hook.url}}})
+    clock = [1e9]
+    monkeypatch.setattr(module.time, "time", lambda: clock[0])
+    work = Deliveries(site.service)
+    ann.post("/v1/objects/o/actions/open", json={"by": "hand"})
+    clock[0] -= 3600
+    assert work.deliver("ann") == 1
+    assert len(hook.got) == 1
+    # What waits to be tried again still waits.
+    hook.broken = 1
+    ann.post("/v1/objects/o/actions/open", json={})
+    assert work.deliver("ann") == 1
+    assert work.deliver("ann") == 0
+
+
 def test_actions_that_call_each_other_come_to_an_end(site: Site) -> None:
     ann = site.add("ann")
     loop = {"a": {"calls": ["b", "b"]}, "b": {"calls": ["a", "a"]}}

@@ -21,6 +21,7 @@ from typing import Any, Self
 
 import pyarrow as pa
 
+from holdfast.clocks import Clock
 from holdfast.errors import HoldfastError, InvalidArgumentError, StoreUnavailableError
 from holdfast.federation.accounts import LEDGER, write_ledger
 from holdfast.federation.envelopes import MAX_ENVELOPE, Letter, open_letter, seal, terms_of
@@ -112,7 +113,7 @@ class LoadManager:
         self.failure: str | None = None
         self._events: Queue[Event | None] = Queue()
         self._closing = Flag()
-        self._last = 0
+        self._clock = Clock()
         self._smoothed: dict[str, Smoothed] = {}
         self._has_news = True
         self._folder = participant.path(participant.folder)
@@ -291,9 +292,8 @@ class LoadManager:
             return None
 
     def _now(self) -> int:
-        """By the clock of the wall, for loans outlive the process; it never goes back."""
-        self._last = max(self._last, time.time_ns() // 1000)
-        return self._last
+        """By the machine's clock, for loans outlive the process; it never goes back nor stands."""
+        return self._clock()
 
     def _measure(self, now: int) -> None:
         measured = self._tasks.loads()

@@ -29,10 +29,14 @@ __all__ = ["Deliveries"]
 PATIENCE: Final = 10.0
 """Seconds for a webhook to answer."""
 TRIES: Final = 8
+LONGEST_WAIT: Final = 2 ** (TRIES - 2) * 1_000_000
+"""Microseconds before something is tried again, at most: what is due later than that was noted when
+the clock was ahead, and is due now."""
 LOOK: Final = 0.5
 DEEPEST: Final = 5
 """Composite actions inside of each other."""
 AT_ONCE: Final = 20
+IS_DUE: Final = "state = 'due' AND (due <= ? OR due > ?)"
 WORKERS: Final = 8
 
 logger = logging.getLogger(__name__)
@@ -77,7 +81,7 @@ class Deliveries:
     def _due(self) -> list[str]:
         """Tenants that have something to be done and that nobody works for; now somebody does."""
         rows = self._service.database.rows(
-            "SELECT DISTINCT tenant FROM calls WHERE state = 'due' AND due <= ?", (_now(),)
+            f"SELECT DISTINCT tenant FROM calls WHERE {IS_DUE}", _bounds()
         )
         with self._lock:
             found = [tenant for (tenant,) in rows if tenant not in self._busy]
@@ -98,8 +102,8 @@ class Deliveries:
         """Make the calls of a tenant that are due now; answers how many."""
         rows = self._service.database.rows(
             "SELECT id, action, origin, body, tries FROM calls "
-            "WHERE state = 'due' AND due <= ? AND tenant = ? ORDER BY id LIMIT ?",
-            (_now(), tenant, AT_ONCE),
+            f"WHERE {IS_DUE} AND tenant = ? ORDER BY id LIMIT ?",
+            (*_bounds(), tenant, AT_ONCE),
         )
         for number, path, origin, body, tries in rows:
             if self._end.is_set():
@@ -190,8 +194,9 @@ class Deliveries:
             _update(work, (state, tries, due, said, number))
 
 
-def _now() -> int:
-    return int(time.time() * 1e6)
+def _bounds() -> tuple[int, int]:
+    now = int(time.time() * 1e6)
+    return now, now + LONGEST_WAIT
 
 
 def _update(work: Work, values: tuple[Any, ...]) -> None:
