@@ -208,6 +208,11 @@ class Workplace:
         if isinstance(self.loop.error, StoreCorruptError) or self._query.is_damaged:
             # The next start finds that.
             write_whole(self._damage, failure.encode())
+        elif not self.ready.is_set():
+            return (
+                f"{failure}\nIf every start ends like this, delete {self.folder}: "
+                f"{self.name} gets its state from a peer or its inputs"
+            )
         return failure
 
     # The query

@@ -6,6 +6,7 @@ import random
 from collections import Counter
 from dataclasses import replace
 from math import nan
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -258,14 +259,26 @@ def test_a_stage_with_a_window(spark, topology, tmp_path):
         scenario(stage, model)
 
 
+def break_checkpoint(stage: RunningStage, checkpoint: Path) -> None:
+    """What is missing from it is told, at the start of the query or soon after."""
+    stage.query.stop()
+    metadata = (checkpoint / "metadata").read_bytes()
+    (checkpoint / "metadata").unlink()
+    with pytest.raises(StoreCorruptError, match=r"checkpoint: .*metadata file is missing"):
+        stage.start()
+    (checkpoint / "metadata").write_bytes(metadata)
+    numbers = sorted(int(path.name) for path in (checkpoint / "offsets").glob("[0-9]*"))
+    (checkpoint / "offsets" / str(numbers[-2])).unlink()
+    (checkpoint / "commits" / str(numbers[-1])).unlink(missing_ok=True)
+    stage.start()
+    assert "not found in offset log" in stage.wait_for_failure()
+    assert stage.query.is_damaged
+
+
 def test_a_stage_with_a_join(spark, topology, tmp_path):
     """What else may happen to it happens to the one with a window behind."""
     with RunningStage(spark, topology, "joined", tmp_path) as stage:
         pairs = stage.run(*all_work())
-        stage.query.stop()
-        (tmp_path / "checkpoint" / "metadata").unlink()
-        with pytest.raises(StoreCorruptError, match=r"checkpoint: .*metadata file is missing"):
-            stage.start()
     model = Shards(join_kind("k string, v double", ["k"], 1_500_000))
     assert rows(pairs) == rows(model.run(*all_work()))
 
@@ -273,6 +286,7 @@ def test_a_stage_with_a_join(spark, topology, tmp_path):
 def test_a_stage_with_a_join_and_a_window(spark, topology, tmp_path):
     with RunningStage(spark, topology, "joined-windows", tmp_path) as stage:
         base = scenario(stage, None)
+        break_checkpoint(stage, tmp_path / "checkpoint")
     joined = Shards(join_kind("k string, v double", ["k"], 1_500_000))
     pairs = joined.run(*(work(b, *pieces(1, b)) for b in range(FIRST, FIRST + 8)))
     wanted = Counter(

@@ -49,6 +49,9 @@ SIGNS: Final = (
     "StateStore",
     "STREAMING_CHECKPOINT",
     "log file",
+    "offset log",
+    "commit log",
+    "doesn't exist",
 )
 """An error with one of these is one of files that do not fit."""
 
