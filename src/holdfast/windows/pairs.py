@@ -82,12 +82,14 @@ class DurablePairs(Pairs[S], Protocol[S]):
     capacity: int
     """How many pairs are held here at most so that a coarse window can go on without the store."""
 
-    def accompany(self, companion: Callable[[], Any], root: Root[S]) -> Any:
-        """Save what this answers with every root from now on, in the same write, and hold so many
-        pairs here. `root` is the window as it is.
+    def accompany(self, companion: Callable[[], Any]) -> Any:
+        """Save what this answers with every root from now on, in the same write.
 
         Answers what came with the root that the window was resumed from; None if there is none.
         """
+
+    def hold(self, root: Root[S]) -> None:
+        """Hold so many pairs here from now on. `root` is the window as it is."""
 
     def local(self, level: int, position: int) -> Pair[S] | None:
         """A pair that is held here; None if only the store has it."""

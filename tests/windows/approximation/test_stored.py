@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from random import Random
@@ -28,7 +28,7 @@ from holdfast.windows.policies import last
 from holdfast.windows.stores.store import Key, KeyRange, Store
 from holdfast.windows.stores.stored import StoredPairs
 from tests.windows.counting import CONCATENATION
-from tests.windows.stores.faulty import FlakyStore
+from tests.windows.stores.faulty import FlakyStore, Killed, Killer
 
 AnyWindow = ApproximateWindow[Any, Any, Any]
 
@@ -60,38 +60,6 @@ METHODS: list[tuple[Monoid[Any, Any, Any], Any]] = [
     (m.sum, max_leaves(24)),
     (CONCATENATION, [max_error("9%"), hops(), max_leaves(9)]),
 ]
-
-
-class Killed(BaseException):
-    """The process ends here."""
-
-
-class Killer:
-    """A store at whose `fatal`-th call the process ends, before the call or after it."""
-
-    def __init__(self, store: Store) -> None:
-        self.store = store
-        self.fatal: tuple[int, bool] | None = None
-        self.calls = 0
-
-    def read(self, keys: Sequence[Key]) -> list[bytes | None]:
-        return self._call(lambda: self.store.read(keys))
-
-    def write(self, puts: Mapping[Key, bytes], deletes: Sequence[KeyRange]) -> int:
-        return self._call(lambda: self.store.write(puts, deletes))
-
-    def epochs(self, window: str) -> list[int]:
-        return self._call(lambda: self.store.epochs(window))
-
-    def _call(self, call: Callable[[], Any]) -> Any:
-        self.calls += 1
-        fatal, after = self.fatal or (0, False)
-        if self.calls == fatal and not after:
-            raise Killed
-        answer = call()
-        if self.calls == fatal:
-            raise Killed
-        return answer
 
 
 def slide_each(window: AnyWindow, value: float, policy: Policy) -> Any:

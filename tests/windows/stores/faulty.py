@@ -49,6 +49,38 @@ class FlakyStore:
             raise self.fails_with
 
 
+class Killed(BaseException):
+    """The process ends here."""
+
+
+class Killer:
+    """A store at whose `fatal`-th call the process ends, before the call or after it."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.fatal: tuple[int, bool] | None = None
+        self.calls = 0
+
+    def read(self, keys: Sequence[Key]) -> list[bytes | None]:
+        return self._call(lambda: self.store.read(keys))
+
+    def write(self, puts: Mapping[Key, bytes], deletes: Sequence[KeyRange]) -> int:
+        return self._call(lambda: self.store.write(puts, deletes))
+
+    def epochs(self, window: str) -> list[int]:
+        return self._call(lambda: self.store.epochs(window))
+
+    def _call(self, call: Callable[[], Any]) -> Any:
+        self.calls += 1
+        fatal, after = self.fatal or (0, False)
+        if self.calls == fatal and not after:
+            raise Killed
+        answer = call()
+        if self.calls == fatal:
+            raise Killed
+        return answer
+
+
 class LateExecutor(Executor):
     """Does its work when told to or when somebody waits for it: a slow store without threads."""
 

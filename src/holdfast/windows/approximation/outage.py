@@ -47,7 +47,7 @@ class Outage:
         if states is None:
             return None
         # Whatever is still written of the old window goes with what belongs to it.
-        pairs.accompany(lambda: companion, stored.root)
+        pairs.accompany(lambda: companion)
         local: Amta[Any, Bucket, Any] = Amta(stored.monoid)
         rewrite(local, states)
         return cls(stored, local, max(FEWEST_LEAVES, pairs.capacity), pairs)

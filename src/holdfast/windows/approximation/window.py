@@ -518,7 +518,8 @@ class ApproximateWindow(Generic[V, S, R]):
         pairs = self._amta.pairs
         if not isinstance(pairs, DurablePairs):
             return None
-        return pairs.accompany(self._companion, self._amta.root)
+        pairs.hold(self._amta.root)
+        return pairs.accompany(self._companion)
 
     def _companion(self) -> tuple[Any, ...]:
         return tuple(map(str, self.methods)), self.position, self.saved()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -57,6 +57,10 @@ class Emission:
         self._table = table
         self._columns = columns
         self._answers: dict[str, Column] = {}
+
+    def saved(self) -> tuple[Any, ...]:
+        """All but the columns and the names, as plain values."""
+        return self.span, self.start, self.end, self._table, self.idle, self.certain
 
     def __len__(self) -> int:
         return len(self._table)

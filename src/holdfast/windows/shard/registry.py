@@ -60,6 +60,10 @@ class Names:
         after = len(self.keys) + self._shift
         return Names([self.keys[slot] for slot in slots], ids, after - len(ids))
 
+    def saved(self) -> tuple[Any, ...]:
+        """What to make the same again of: `Names(*saved)`."""
+        return list(self.keys), self._kept, self._shift
+
     def copy(self) -> Names:
         return Names(list(self.keys), self._kept, self._shift)
 

@@ -7,6 +7,7 @@ root of its own over the same interior pairs, which do not change with where a w
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from holdfast.windows.amta import Amta
 from holdfast.windows.monoid import HOLE, Monoid
@@ -66,6 +67,23 @@ class Views:
         """The aggregate of what one window sees."""
         table = self.each[which].aggregate()
         return NO_KEYS if table is HOLE else table
+
+    def saved(self) -> tuple[Any, ...]:
+        """All but what the keeper sees, as plain values."""
+        others = [view.root for view in self.each if view is not self.main]
+        return self.position, [
+            (root.oldest, root.next, root.tails, root.end, root.stack, root.front, root.back)
+            for root in others
+        ]
+
+    def restore(self, saved: tuple[Any, ...]) -> None:
+        """Go on from what `saved` has answered."""
+        self.position, roots = saved
+        others = [view for view in self.each if view is not self.main]
+        for view, (oldest, following, tails, end, stack, front, back) in zip(
+            others, roots, strict=True
+        ):
+            view.commit(Root(oldest, following, list(tails), end, list(stack), front, back))
 
     def fork(self, monoid: Monoid[Table, Table, Table]) -> Views:
         fork = object.__new__(Views)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from reprlib import repr as shorten
 from typing import Any, Final
 
@@ -18,11 +18,12 @@ import numpy as np
 from holdfast.errors import (
     InvalidArgumentError,
     InvalidValueError,
+    StoreError,
     TimeOrderError,
     WindowDroppedError,
 )
 from holdfast.windows.amta import Amta
-from holdfast.windows.approximation.methods import Method
+from holdfast.windows.approximation.methods import Method, check_methods
 from holdfast.windows.columns import (
     Column,
     Columns,
@@ -33,6 +34,7 @@ from holdfast.windows.columns import (
     rows,
 )
 from holdfast.windows.monoid import Monoid
+from holdfast.windows.pairs import DurablePairs
 from holdfast.windows.shard.batches import first_rows, group, split_by_pane
 from holdfast.windows.shard.buckets import PaneBuckets
 from holdfast.windows.shard.emission import NOBODY, Emission
@@ -40,7 +42,7 @@ from holdfast.windows.shard.known import Known
 from holdfast.windows.shard.open_panes import OpenPanes
 from holdfast.windows.shard.panes import FARTHEST, Panes, Span, check_integer
 from holdfast.windows.shard.partials import Partials
-from holdfast.windows.shard.registry import Located, Registry, as_keys
+from holdfast.windows.shard.registry import Located, Names, Registry, as_keys
 from holdfast.windows.shard.tables import NO_KEYS, Table, Tables, same
 from holdfast.windows.shard.views import TableAmta, Views
 
@@ -121,6 +123,10 @@ class ShardWindow:
         named as idle by windows without its rows; by default it is not. `approximate`: `max_error`,
         `max_leaves` or both, for one window only. `open_amta` makes the window of tables, for
         instance `partial(open_window, store=store, window="shard-3")`.
+
+        If the store has a window of that name, this one goes on from there, with its keys and open
+        panes: go on with the row after the first `position`, and with the watermarks from there on.
+        Windows that had ended between may be answered again.
         """
         self._columns, self._reads = _check_aggregates(aggregates)
         self.panes = Panes([Span(size, slide, offset), *more])
@@ -131,11 +137,6 @@ class ShardWindow:
         self._tables = Tables([*columns, *amounts])
         self._pane_tables = Tables(columns) if amounts else self._tables
         amta = open_amta(self._tables.monoid)
-        if len(amta):
-            raise InvalidArgumentError(
-                f"open_amta: its window holds {len(amta)} panes, of keys unknown here; a "
-                "shard window starts empty, so open one under a name that was not used"
-            )
         self._views = Views(amta, [span.size for span in self.panes.spans])
         self._registry = Registry()
         self._ids = np.empty(0, np.int64)
@@ -148,6 +149,8 @@ class ShardWindow:
         self._rows = 0
         self._late = 0
         self._dropped = False
+        self._signature = _describe(self, approximate)
+        self._resume(self._accompany())
 
     def _make_buckets(self, approximate: Method | Sequence[Method] | None) -> PaneBuckets | None:
         if approximate is None:
@@ -185,6 +188,11 @@ class ShardWindow:
     def _combines(self) -> int:
         apart = self._pane_tables is not self._tables
         return self._tables.combines + (self._pane_tables.combines if apart else 0)
+
+    @property
+    def position(self) -> int:
+        """How many rows were given so far, late ones included."""
+        return self._rows + self._late
 
     def next_end(self) -> int | None:
         """When the next window with rows or idle keys ends; None while there is nothing to end."""
@@ -310,6 +318,7 @@ class ShardWindow:
         fork._open = self._open.copy()
         fork._ready = list(self._ready)
         fork._now = replace(self._now, dues=list(self._now.dues))
+        fork._accompany()
         return fork
 
     def drop(self) -> None:
@@ -317,6 +326,61 @@ class ShardWindow:
         self._check_living()
         self._views.drop()
         self._dropped = True
+
+    def checkpoint(self) -> None:
+        """Make the window durable as it is now, if its panes lie where they can outlive it."""
+        self._check_living()
+        self._views.main.checkpoint()
+
+    # In a store
+
+    def _accompany(self) -> Any:
+        """Have what is not in the panes saved with them; answers what was saved before."""
+        pairs = self._views.main.pairs
+        return pairs.accompany(self._companion) if isinstance(pairs, DurablePairs) else None
+
+    def _companion(self) -> tuple[Any, ...]:
+        views, known = self._views, self._known
+        return (
+            self._signature,
+            (self._rows, self._late, self._live),
+            astuple(self._now),
+            views.saved(),
+            [(pane, self._open.get(pane)) for pane in self._open.numbers],
+            self._registry.names.saved(),
+            (known.ids, known.seen),
+            None if self._buckets is None else self._buckets.saved(),
+            [emission.saved() for emission in self._ready],
+        )
+
+    def _resume(self, companion: tuple[Any, ...] | None) -> None:
+        """Go on from what a store has, if it has anything."""
+        main = self._views.main
+        if companion is None:
+            if len(main):
+                raise InvalidArgumentError(
+                    f"open_amta: its window holds {len(main)} panes, of keys unknown here; open "
+                    "one under a name that was not used"
+                )
+            return
+        signature, counts, clock, views, panes, names, known, buckets, ready = companion
+        if signature != self._signature:
+            raise StoreError(
+                f"open_amta: its window was stored as {signature}, this one is "
+                f"{self._signature}; open it as that, or give this window another name"
+            )
+        self._rows, self._late, self._live = counts
+        self._now = Clock(*clock)
+        self._views.restore(views)
+        for pane, table in panes:
+            self._open.put(pane, table)
+        self._registry = Registry(Names(*names))
+        self._known = Known(*known)
+        if self._buckets is not None:
+            self._buckets.restore(buckets)
+        for span, start, end, table, *rest in ready:
+            names_now = self._registry.names
+            self._ready.append(Emission(span, start, end, table, self._columns, names_now, *rest))
 
     def _check_living(self) -> None:
         if self._dropped:
@@ -532,6 +596,17 @@ class ShardWindow:
             live = self._live_ids()
             self._live = len(live)
             self._registry.forget_all_but(live)
+
+
+def _describe(window: ShardWindow, approximate: Method | Sequence[Method] | None) -> str:
+    """All that the saved state of a window depends on, beside the monoid of its tables."""
+    methods = () if approximate is None else check_methods(approximate)
+    reads = ", ".join(
+        f"{name}={window._columns[name].name}({read})" for name, read in window._reads.items()
+    )
+    spans = ", ".join(map(str, window.panes.spans))
+    plain = f"{reads} over {spans}, linger={window.linger}"
+    return f"{plain}, approximate={', '.join(map(str, methods))}" if methods else plain
 
 
 def _check_aggregates(

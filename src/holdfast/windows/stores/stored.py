@@ -151,12 +151,14 @@ class StoredPairs(Generic[S]):
         self._ahead.settle()
         self._writer.checkpoint(self._epoch, root)
 
-    def accompany(self, companion: Callable[[], Any], root: Root[S]) -> Any:
+    def accompany(self, companion: Callable[[], Any]) -> Any:
         self._epoch.companion = companion
+        return self._companion
+
+    def hold(self, root: Root[S]) -> None:
         if self._kept is None:
             self._kept = Kept(self.capacity, root.oldest)
             self._kept.note_written(self._upper_levels(root))
-        return self._companion
 
     def local(self, level: int, position: int) -> Pair[S] | None:
         pair = self._changed(level, position)
