@@ -235,6 +235,22 @@ def test_who_has_lost_its_folder_waits_for_a_copy_that_takes_long(tmp_path: Path
         wait_for(lambda: not list(folder.glob("*")))
 
 
+def test_who_has_lost_its_folder_waits_for_a_peer_that_is_started_too(tmp_path: Path) -> None:
+    """As after a power failure of both; Spark takes long to start, and longer than all peers are
+    asked in vain."""
+    with Rig(tmp_path, replicas=2) as rig:
+        lose_peer(rig)
+        rig.close("sums/1")
+        rig.open("sums/1", held=Order.DROP)
+        replica = rig.open("sums/2", empty=True)
+        wait_for(lambda: replica.status()["ready"])
+        held = time.monotonic() + 3
+        wait_for(lambda: time.monotonic() > held)
+        assert replica.status()["state"] == "FAILURE"
+        rig.engines["sums/1"].held = None
+        wait_for(lambda: Order.INSTALL in rig.engines["sums/2"].done)
+
+
 def test_a_damaged_copy_is_made_again_and_a_broken_link_costs_no_piece_twice(
     tmp_path: Path,
 ) -> None:

@@ -159,6 +159,13 @@ class Replica:
             checked = self._checked(sender, message)
             if checked is not None:
                 self._do(self._node.receive(sender, checked, now), now)
+        elif (
+            isinstance(message, StateRequest)
+            and self._history.has_state
+            and sender in self.place.peers
+        ):
+            # A copy can be made once Spark has finished the journal: the time counts as progress.
+            self._workplace.neighbours.send(sender, StateOffer(1, size=now))
 
     def _checked(self, sender: str, message: Message) -> Message | None:
         """What the node is to know of a message that concerns a copy; None if nothing."""
