@@ -159,3 +159,29 @@ def test_requests_of_one_tenant_leave_threads_to_others(monkeypatch: pytest.Monk
 
     anyio.run(main)
     assert refused == ["requests: 50 of yours wait already; send fewer at the same time"] * 6
+
+
+def test_a_connection_that_ends_before_its_body_is_no_error_of_the_server(site: Site) -> None:
+    eve = site.add("eve")
+    sent: list[Any] = []
+    told = [
+        {"type": "http.request", "body": b"{", "more_body": True},
+        {"type": "http.disconnect"},
+    ]
+    scope = {
+        "type": "http",
+        "method": "PUT",
+        "path": "/v1/objects/o",
+        "query_string": b"",
+        "headers": [(b"authorization", eve.headers["authorization"].encode())],
+    }
+
+    async def receive() -> Any:
+        return told.pop(0)
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    anyio.run(site.app, scope, receive, send)
+    assert sent[0]["status"] == 400
+    assert b"the connection ended" in sent[1]["body"]

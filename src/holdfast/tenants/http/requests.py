@@ -6,7 +6,7 @@ import re
 from typing import Any, Final
 
 import msgspec
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 
 from holdfast.errors import InvalidArgumentError
 from holdfast.protocol.composition.documents import LARGEST_DOCUMENT, NAME, Near, read_as
@@ -56,10 +56,16 @@ async def read_body(request: Request, kind: Any) -> Any:
 
 async def read_bytes(request: Request) -> bytes:
     data = bytearray()
-    async for chunk in request.stream():
-        data += chunk
-        if len(data) > LARGEST_DOCUMENT:
-            raise TooLargeError(f"body: has more than {LARGEST_DOCUMENT} bytes; send less at once")
+    try:
+        async for chunk in request.stream():
+            data += chunk
+            if len(data) > LARGEST_DOCUMENT:
+                raise TooLargeError(
+                    f"body: has more than {LARGEST_DOCUMENT} bytes; send less at once"
+                )
+    except ClientDisconnect:
+        # Nobody reads the answer, and a traceback for each would fill the log.
+        raise InvalidArgumentError("body: the connection ended before all of it came") from None
     return bytes(data)
 
 
