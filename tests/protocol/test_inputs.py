@@ -53,6 +53,7 @@ def test_all_are_read_once_the_ends_that_are_known_are_near() -> None:
     tell(inputs, "z", "b", State.STABLE, end=50)
     assert inputs.are_read(behind=100)
     assert not inputs.are_read(behind=99)
+    assert inputs.are_read(behind=99, enough=0)  # the other is not so far
 
 
 def test_what_nobody_can_be_asked_for_is_not_kept() -> None:

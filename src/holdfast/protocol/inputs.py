@@ -5,6 +5,7 @@ Used by `Node`, which decides what to do with what is read. Here is nothing of g
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 
 from holdfast.protocol.intake import Intake
@@ -47,15 +48,15 @@ class Inputs:
         starts = (self.monitor.starts(stream).values() for stream in self.intakes)
         return max((min(each, default=0) for each in starts), default=0)
 
-    def are_read(self, behind: int) -> bool:
+    def are_read(self, behind: int, enough: float = math.inf) -> bool:
         """Whether all are read but for so much at the end, as far as somebody is there who says
-        where that is."""
+        where that is, or as far as is `enough`: one that is far ahead of others waits upstream."""
         for intake, states in self._known():
             ends = self.monitor.ends(intake.stream)
             there = {
                 name: ends[name] for name, state in states.items() if state is not State.FAILURE
             }
-            if not there or intake.position < intake.newest(there) - behind:
+            if not there or intake.position < min(intake.newest(there) - behind, enough):
                 return False
         return True
 

@@ -632,7 +632,8 @@ class Node:
             return
         if self.gate.base * self.gate.size < self.consistent_from:
             return
-        if not self.inputs.are_read(max(1, self.settings.lag) * self.gate.size):
+        behind = max(1, self.settings.lag) * self.gate.size
+        if not self.inputs.are_read(behind, enough=(self.gate.complete + 1) * self.gate.size):
             return
         self.recovery.end()
         for line in self.lines.values():
