@@ -78,7 +78,7 @@ def evict_each(window: AnyWindow, value: float, policy: Policy) -> Any:
 
 @pytest.mark.parametrize(("monoid", "methods"), METHODS, ids=lambda given: str(given)[:30])
 @pytest.mark.parametrize("step", [slide_each, evict_each])
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=7, deadline=None)
 @given(seed=st.integers(0, 2**32), kills=st.lists(st.tuples(st.integers(1, 60), st.booleans())))
 def test_a_window_killed_anywhere_goes_on_as_if_it_had_not_been(
     monoid: Any, methods: Any, step: Any, seed: int, kills: list[tuple[int, bool]]
@@ -219,7 +219,7 @@ OUTAGES: list[tuple[Monoid[Any, Any, Any], Any]] = [
 
 
 @pytest.mark.parametrize(("monoid", "methods"), OUTAGES, ids=range(len(OUTAGES)))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(steps=STEPS, seed=st.integers(0, 2**16))
 def test_whatever_the_store_does_updates_go_on_and_the_bound_is_honest(
     monoid: Any, methods: Any, steps: list[tuple[str, int]], seed: int
@@ -296,11 +296,11 @@ def test_an_outage_of_any_length_stops_nothing(methods: Any, cached: tuple[int, 
     buffer, cache = cached
     store = FlakyStore(MemoryStore())
     window = stored(m.sum, methods, store, buffer=buffer, cache=cache)
-    window.roll([1] * 5_000, last(2_000))
+    window.roll([1] * 2_500, last(2_000))
     store.away = True
     # Half of what is kept are upper levels that are whole, half of these their lowest.
     coarsest = 8 * 2_048 // (buffer + cache)
-    for step in range(6_000):
+    for step in range(2_500):
         window.insert(1)
         window.slide(last(2_000))
         assert abs(window.result() - 2_000) <= window.guarantee().errors.get("count", 2_000)
@@ -309,10 +309,10 @@ def test_an_outage_of_any_length_stops_nothing(methods: Any, cached: tuple[int, 
             assert max(window.sizes()) <= coarsest
             assert abs(window.result() - 2_000) <= coarsest
     store.away = False
-    window.roll([1] * 6_000, last(2_000))
+    window.roll([1] * 4_500, last(2_000))
     assert max(window.sizes()) <= 3, "as fine as before"
     again = stored(m.sum, methods, store, buffer=buffer, cache=cache)
-    assert 17_000 - 2 * buffer <= again.position <= 17_000
+    assert 9_500 - 2 * buffer <= again.position <= 9_500
 
 
 def test_evictions_by_count_go_on_in_an_outage() -> None:
@@ -394,7 +394,7 @@ def test_level_eviction_in_a_store_reads_and_writes_little() -> None:
         max_size=30,
     )
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_forks_drop_levels_without_disturbing_each_other(steps: list[tuple[str, int]]) -> None:
     store, methods = MemoryStore(), max_leaves(60)
     windows = [(ApproximateWindow(CONCATENATION, methods), stored(CONCATENATION, methods, store))]

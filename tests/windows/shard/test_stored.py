@@ -57,7 +57,7 @@ def events(random: Random) -> list[tuple[str, Any]]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(
     seed=st.integers(0, 2**32),
     kills=st.lists(st.tuples(st.integers(1, 30), st.booleans()), max_size=8),
