@@ -7,9 +7,10 @@ window and its forks share the pairs written before the fork; each writes its ow
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
+from typing import Any, Generic, Protocol, TypeVar
 
 from holdfast.windows.monoid import HOLE, Hole
 
@@ -75,25 +76,28 @@ class Pairs(Protocol[S]):
         """
 
 
-@runtime_checkable
-class DurablePairs(Pairs[S], Protocol[S]):
+class DurablePairs(Pairs[S]):
     """Pairs in a store, which outlive the process together with the root of their window."""
 
     capacity: int
     """How many pairs are held here at most so that a coarse window can go on without the store."""
 
+    @abstractmethod
     def accompany(self, companion: Callable[[], Any]) -> Any:
         """Save what this answers with every root from now on, in the same write.
 
         Answers what came with the root that the window was resumed from; None if there is none.
         """
 
+    @abstractmethod
     def hold(self, root: Root[S]) -> None:
         """Hold so many pairs here from now on. `root` is the window as it is."""
 
+    @abstractmethod
     def local(self, level: int, position: int) -> Pair[S] | None:
         """A pair that is held here; None if only the store has it."""
 
+    @abstractmethod
     def reach(self) -> None:
         """Raise StoreUnavailableError unless the store can be reached."""
 

@@ -8,12 +8,12 @@ process at a time may have a window open.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from holdfast.errors import InvalidArgumentError
 from holdfast.windows.amta import Amta
 from holdfast.windows.monoid import Monoid
-from holdfast.windows.pairs import Pair, Root, Written
+from holdfast.windows.pairs import DurablePairs, Pair, Root, Written
 from holdfast.windows.stores.codec import Codec, StateCodec
 from holdfast.windows.stores.epochs import LEVELS, Epoch, interior
 from holdfast.windows.stores.kept import Kept
@@ -77,7 +77,7 @@ def open_window(
     return Amta(monoid, pairs=pairs, root=root)
 
 
-class StoredPairs(Generic[S]):
+class StoredPairs(DurablePairs[S]):
     """Interior pairs in a store: see `Pairs` for what a window asks of them."""
 
     def __init__(
