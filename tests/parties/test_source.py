@@ -13,6 +13,7 @@ import pytest
 from holdfast.clocks import Clock
 from holdfast.errors import InvalidArgumentError, StoreUnavailableError
 from holdfast.parties import places
+from holdfast.parties.disk_log import MARK
 from holdfast.parties.source import SourceParty
 from holdfast.parties.tickets import LogTicket
 from holdfast.sources import arrow_schema
@@ -126,6 +127,46 @@ def test_a_clock_that_was_set_back_loses_nothing(tmp_path: Path) -> None:
     live(2, 5_500_000)
     with party_of(topology):
         assert read_numbers(topology, 3) == [0, 1, 2]
+
+
+def cut_last_record(folder: Path) -> None:
+    """A disk forgets a whole record that it had promised."""
+    path = max(path for path in folder.glob("*.log") if path.stat().st_size)
+    data = path.read_bytes()
+    path.write_bytes(data[: data.rindex(MARK)])
+
+
+@pytest.mark.parametrize("which", ["log", "arrived"])
+def test_a_log_that_went_back_is_told_of(
+    tmp_path: Path, which: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    topology = alone(tmp_path, PLAIN, bucket="1s")
+    schema = arrow_schema(topology.streams["readings"])
+    hands = [5_000_000]
+
+    def start() -> SourceParty:
+        return SourceParty(topology, "readings", schema, clock=clock_of(hands))
+
+    party = start()
+    for number in range(3):
+        party.take(numbers(number, number + 1), number)
+        hands[0] += 1_000_000
+        wait_for(lambda: party.status()["boundary"] == hands[0])
+    party.take(numbers(3, 4), 3)
+    if which == "arrived":
+        hands[0] += 1_000_000
+        wait_for(lambda: party.status()["boundary"] == hands[0])
+    party.close()
+    party = start()
+    assert not party.status()["went_back"]
+    party.close()
+    cut_last_record(party.folder / which)
+    party = start()
+    assert party.status()["went_back"]
+    assert str(party.folder / which) in caplog.text
+    hands[0] += 2_000_000
+    assert read_numbers(topology, 4) == [0, 1, 2, 3]
+    party.close()
 
 
 HOUR = 3_600_000_000

@@ -121,6 +121,8 @@ def state_text(keeper: Keeper) -> Text:
             told.append(f"; {words} {', '.join(found)}", style="red")
     if (ahead := keeper.status.get("clock_ahead_seconds", 0.0)) > NOTABLE:
         told.append(f"; its clock was set back, times are {ahead:.0f} s ahead", style="red")
+    if keeper.status.get("went_back"):
+        told.append("; its log has lost its end, see its log file", style="red")
     if keeper.status.get("stranded"):
         told.append("; has lost its state, and nobody has it", style="red")
     return told

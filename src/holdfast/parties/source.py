@@ -62,6 +62,8 @@ class SourceParty:
         self.rows = 0
         self.damaged_bytes = 0
         """Bytes of its logs that could not be read when it was started."""
+        self.went_back = False
+        """Whether records at the end of a log were gone when it was started."""
         self.folder: Path = topology.state_folder / name
         self._size = int(topology.bucket)
         check_purpose(self.folder, source_purpose(topology, name))
@@ -69,6 +71,8 @@ class SourceParty:
         self._arrived = DiskLog(self.folder / "arrived", durable=True)
         """What was taken in and is not in the log."""
         records = self._found(self._log)
+        self._taken: int = records[-1].facts.get("taken", 0) if records else 0
+        """How often rows were taken in, in all lives."""
         self.place: Any = records[-1].facts.get("place") if records else None
         """How far whatever brings the rows has come with what was taken in."""
         self._times = (
@@ -131,13 +135,43 @@ class SourceParty:
 
     def _recover(self) -> None:
         """Take in again what had been taken in and was not logged."""
-        for record in self._found(self._arrived):
+        arrived = self._found(self._arrived)
+        self._compare([record.facts for record in arrived])
+        for record in arrived:
             if record.segment.end > self._source.line.end or self._times is not None:
                 for row in record.segment.rows:
                     self._keep(row.value.table(), record.segment.start, record.facts["place"])
         if self._times is not None:
             # Those that are in the log already.
             self._times.late = 0
+
+    def _compare(self, arrived: Sequence[Mapping[str, Any]]) -> None:
+        """Each log notes how far the other had come: one that is shorter has lost its end, which
+        was on disk before anybody was told of it."""
+        logged = max((facts.get("logged", 0) for facts in arrived), default=0)
+        taken = max((facts.get("taken", 0) for facts in arrived), default=0)
+        end = self._source.line.end
+        if logged > end:
+            self.went_back = True
+            logger.error(
+                "%s: %s ends %.1f s before what was published from it; what of that is in %s is "
+                "published again, the rest is lost, and readers may have rows that are not in the "
+                "log; restore the folder from a copy, or see to the disk",
+                self.name,
+                self._log.folder,
+                (logged - end) / 1e6,
+                self._arrived.folder,
+            )
+        if taken < self._taken:
+            self.went_back = True
+            logger.error(
+                "%s: the last %d records of %s are gone: rows that were acknowledged may be lost; "
+                "restore the folder from a copy, or see to the disk",
+                self.name,
+                self._taken - taken,
+                self._arrived.folder,
+            )
+        self._taken = max(taken, self._taken)
 
     # Taking rows in
 
@@ -205,7 +239,9 @@ class SourceParty:
         end = now + 1
         if self._times is not None:
             end = self._times.newest_of(table) + 1
-        stored = self._arrived.append(Segment(now, end, (Row(now, None, chunk),)), {"place": place})
+        facts = {"place": place, "taken": self._taken + 1, "logged": self._source.line.end}
+        stored = self._arrived.append(Segment(now, end, (Row(now, None, chunk),)), facts)
+        self._taken += 1
         self.rows += len(table)
         self._keep(stored.rows[0].value.table(), now, place, self.clock.passed())
         if self._times is not None:
@@ -285,7 +321,7 @@ class SourceParty:
             whole = Segment(segment.start, segment.end, self._chunks(segment))
             try:
                 # The place may be that of rows after these: they are among the arrived.
-                logged = self._log.append(whole, {"place": self.place})
+                logged = self._log.append(whole, {"place": self.place, "taken": self._taken})
             except StoreUnavailableError as error:
                 self._end(error)
                 raise
@@ -388,6 +424,7 @@ class SourceParty:
             "idle": self._times is not None and self._times.clock.is_idle(self.clock.passed()),
             "log_bytes": self._log.size,
             "damaged_bytes": self.damaged_bytes,
+            "went_back": self.went_back,
             "full": line.is_full,
             "callers": self._server.parties,
             "refused": self._server.refused,
