@@ -262,9 +262,11 @@ class Planner:
         self._recording = 0.0
         """Seconds that the last plan took to be recorded."""
         self._pace = Pace()
+        self._is_shared = False
+        """Several tenants are active."""
         self._running: tuple[float, float, bool] | None = None
-        """When the batch that runs was recorded, its estimated work, and if that was all it could
-        be."""
+        """When the batch that runs was recorded, its estimated work, and if that was all that a
+        shared one could have."""
         self.seconds = {"dispatch": 0.0, "fetch": 0.0}
         """Of the last plan."""
 
@@ -320,7 +322,8 @@ class Planner:
         self._queue, self._recorded, self._applied = queue, batch, batch
         self._recording = time.perf_counter() - began
         micros = spent + sum(self._cost(item).micros for item in updates)
-        self._running = (self._clock(), micros, micros > left.micros / 2)
+        was_full = self._is_shared and micros > left.micros / 2
+        self._running = (self._clock(), micros, was_full)
         return True
 
     def plan(self, batch: int) -> list[Bundle]:
@@ -371,7 +374,8 @@ class Planner:
         since = self._clock() - RECENT_S
         self._seen = {tenant: at for tenant, at in self._seen.items() if at >= since}
         active = self._seen.keys() | queue.tenants
-        if len(active) <= 1:
+        self._is_shared = len(active) > 1
+        if not self._is_shared:
             return ALONE
         return SHARED._replace(micros=SHARED.micros * self._pace.share)
 
