@@ -242,10 +242,12 @@ def read_runs(database: Database | Work, runs: Iterable[tuple[int, int]]) -> lis
         if last - first < SHORT_RUN:
             single += range(first, last + 1)
         else:
-            statement = f"{_ENTRIES} WHERE position >= ? AND position <= ?"
+            statement = f"{_ENTRIES} WHERE position >= ? AND position <= ? ORDER BY position"
             found += map(Entry._make, database.rows(statement, (first, last)))
-    rows = rows_among(database, f"{_ENTRIES} WHERE position IN (@)", single)
-    return sorted([*found, *map(Entry._make, rows)])
+    if single:
+        rows = rows_among(database, f"{_ENTRIES} WHERE position IN (@)", single)
+        found = sorted([*found, *map(Entry._make, rows)])
+    return found
 
 
 def read_changes(database: Database | Work, runs: Sequence[tuple[int, int]]) -> list[Entry]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Final
 
-from holdfast.protocol.composition.pages import LONGEST_PAGE, Page, packed
+from holdfast.protocol.composition.pages import LONGEST_PAGE, Page, packed, unpacked_numbers
 from holdfast.protocol.composition.settling import (
     Calculation,
     Limits,
@@ -25,7 +25,7 @@ from holdfast.protocol.composition.settling import (
 )
 from holdfast.protocol.composition.updates import LARGEST_INTEGER, Update
 
-__all__ = ["Column", "SettledColumns", "settle_columns"]
+__all__ = ["Column", "SettledColumns", "columns_of", "settle_columns"]
 
 FEWEST: Final = 8
 """Updates for which it is worth it."""
@@ -39,10 +39,9 @@ class Column:
     """Updates of one stream."""
 
     stream: str
-    at: list[int]
-    """Which updates of the batch they came of, by number."""
     offsets: list[int]
     positions: list[int]
+    """Of the log entries that they came of: the order of all updates."""
     timestamps: list[int]
     values: dict[str, list[Any]]
     inputs: dict[str, tuple[str, list[int]]]
@@ -92,19 +91,40 @@ class _UnusualError(Exception):
     """To be settled update by update."""
 
 
+def columns_of(pages: Sequence[Page]) -> list[Column]:
+    """Published updates, a column for each stream, of pages by offset."""
+    found: dict[str, Column] = {}
+    for page in pages:
+        column = found.get(page.stream)
+        if column is None:
+            column = found[page.stream] = Column(
+                *(page.stream, [], [], []),
+                {name: [] for name in page.values},
+                *({}, page.owners),
+                is_composite=False,
+            )
+        column.offsets += unpacked_numbers(page.offsets, page.count)
+        column.positions += unpacked_numbers(page.positions, page.count)
+        column.timestamps += unpacked_numbers(page.timestamps, page.count)
+        for name, values in page.values.items():
+            column.values[name] += values
+    return list(found.values())
+
+
 def settle_columns(
-    updates: Sequence[Update],
+    pages: Sequence[Page],
     part: Part,
     world: World,
     calculations: Mapping[str, Calculation],
     limits: Limits,
 ) -> SettledColumns | None:
-    """All that comes of the updates, as `settle` gives it for one after the other; None if that has
-    to be asked. Changes nothing in `world`."""
-    if len(updates) < FEWEST or not part.is_plain or world.lags:
+    """All that comes of published updates, as `settle` gives it for one after the other; None if
+    that has to be asked. Changes nothing in `world`."""
+    count = sum(page.count for page in pages)
+    if count < FEWEST or not part.is_plain or world.lags:
         return None
     try:
-        return _Settlement(updates, part, world, calculations, limits).run()
+        return _Settlement(pages, part, world, calculations, limits).run()
     except _UnusualError:
         return None
     except Exception:
@@ -115,24 +135,23 @@ def settle_columns(
 class _Settlement:
     def __init__(
         self,
-        updates: Sequence[Update],
+        pages: Sequence[Page],
         part: Part,
         world: World,
         calculations: Mapping[str, Calculation],
         limits: Limits,
     ) -> None:
-        self._updates = updates
         self._part = part
         self._world = world
         self._calculations = calculations
         self._limits = limits
-        self._columns: dict[str, Column] = {}
+        self._columns = {column.stream: column for column in columns_of(pages)}
         self._rising: set[int] = set()
         """Lists of timestamps that are known to rise."""
 
     def run(self) -> SettledColumns:
         self._check_world()
-        self._read()
+        self._check_sources()
         self._check_work()
         part = self._part
         settled = SettledColumns()
@@ -140,7 +159,7 @@ class _Settlement:
             column = self._calculated(part.nodes[path])
             if column is not None:
                 self._columns[path] = column
-                settled.runs += len(column.at)
+                settled.runs += len(column.offsets)
         settled.columns = list(self._columns.values())
         settled.work = {
             path: self._work_behind(path)
@@ -154,28 +173,11 @@ class _Settlement:
         if any(key for known in self._world.latest.values() for key in known):
             raise _UnusualError
 
-    def _read(self) -> None:
-        for at, update in enumerate(self._updates):
-            column = self._columns.get(update.stream)
-            if column is None:
-                column = Column(
-                    *(update.stream, [], [], [], []),
-                    {name: [] for name in update.values},
-                    *({}, update.owners, False),
-                )
-                self._columns[update.stream] = column
-            if update.key or update.inputs or update.owners != column.owners:
-                raise _UnusualError
-            column.at.append(at)
-            column.offsets.append(update.offset)
-            column.positions.append(update.position)
-            column.timestamps.append(update.timestamp)
-            for name, values in column.values.items():
-                values.append(update.values[name])
+    def _check_sources(self) -> None:
         for path, column in self._columns.items():
-            if any(isinstance(some[0], str) for some in column.values.values()) or (
-                {"latitude", "longitude"} <= column.values.keys()
-            ):
+            if path in self._part.nodes or column.values.keys() >= {"latitude", "longitude"}:
+                raise _UnusualError
+            if any(isinstance(some[0], str) for some in column.values.values()):
                 raise _UnusualError
             self._check_rising(path, column.timestamps)
 
@@ -228,11 +230,9 @@ class _Settlement:
         ]
         if not moving:
             return None
-        first = moving[0]
-        if all(each.at == first.at for each in moving):
-            at = first.at
-        else:
-            at = sorted({k for each in moving for k in each.at})
+        at = moving[0].positions
+        if any(each.positions != at for each in moving):
+            at = sorted({position for each in moving for position in each.positions})
         seen = {alias: self._seen(source, at) for alias, source in shape.plain.items()}
         timestamps = self._timestamps(node.path, at, moving, list(seen.values()))
         variables = {
@@ -243,14 +243,10 @@ class _Settlement:
         for name, kind in shape.types.items():
             _check_fits(values[name], kind)
         offset = self._world.offsets.get(node.path, 0)
-        positions = first.positions
-        if at is not first.at:
-            positions = [self._updates[k].position for k in at]
         return Column(
             node.path,
-            at,
             list(range(offset, offset + len(at))),
-            positions,
+            at,
             timestamps,
             values,
             {alias: (column.stream, column.offsets) for alias, column in seen.items()},
@@ -269,7 +265,7 @@ class _Settlement:
         timestamps = [max(some) for some in zip(*(each.timestamps for each in seen), strict=True)]
         asked = dict.fromkeys(at, -(2**63))
         for each in moving:
-            for k, timestamp in zip(each.at, each.timestamps, strict=True):
+            for k, timestamp in zip(each.positions, each.timestamps, strict=True):
                 asked[k] = max(asked[k], timestamp)
         before = self._world.last(path, "")
         last = -(2**63) if before is None else before.timestamp
@@ -282,7 +278,7 @@ class _Settlement:
     def _seen(self, source: str, at: list[int]) -> Column:
         """The last update of a stream up to each of these."""
         column = self._columns.get(source)
-        if column is not None and column.at == at:
+        if column is not None and column.positions == at:
             return column
         before = self._world.newest.get(source)
         if column is None:
@@ -290,20 +286,21 @@ class _Settlement:
                 raise _UnusualError
             count = len(at)
             return Column(
-                *(source, at, [before.offset] * count, [], [before.timestamp] * count),
+                *(source, [before.offset] * count, at, [before.timestamp] * count),
                 {name: [value] * count for name, value in before.values.items()},
-                *({}, before.owners, False),
+                *({}, before.owners),
+                is_composite=False,
             )
-        if column.at[0] > at[0] and (before is None or before.owners != column.owners):
+        if column.positions[0] > at[0] and (before is None or before.owners != column.owners):
             raise _UnusualError
         return self._filled(column, before, at)
 
     def _filled(self, column: Column, before: Update | None, at: list[int]) -> Column:
         chosen: list[int] = []
         """For each its number in the column; -1: what is stored."""
-        number = -1
+        number, positions = -1, column.positions
         for k in at:
-            while number + 1 < len(column.at) and column.at[number + 1] <= k:
+            while number + 1 < len(positions) and positions[number + 1] <= k:
                 number += 1
             chosen.append(number)
 
@@ -315,9 +312,8 @@ class _Settlement:
             raise _UnusualError
         return Column(
             column.stream,
-            at,
             fill(column.offsets, 0 if before is None else before.offset),
-            [],
+            at,
             fill(column.timestamps, 0 if before is None else before.timestamp),
             {name: fill(values, stored.get(name)) for name, values in column.values.items()},
             {},

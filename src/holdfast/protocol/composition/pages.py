@@ -14,7 +14,17 @@ import msgspec
 
 from holdfast.protocol.composition.updates import Update
 
-__all__ = ["LONGEST_PAGE", "SHORTEST_PAGE", "Page", "cut", "is_plain", "pages_of", "unpacked"]
+__all__ = [
+    "LONGEST_PAGE",
+    "SHORTEST_PAGE",
+    "Page",
+    "cut",
+    "is_plain",
+    "packed",
+    "pages_of",
+    "unpacked",
+    "unpacked_numbers",
+]
 
 LONGEST_PAGE: Final = 1_000
 SHORTEST_PAGE: Final = 8
@@ -56,7 +66,7 @@ def packed(numbers: list[int]) -> Numbers:
     return first if is_range else numbers
 
 
-def _unpacked(numbers: Numbers, count: int) -> Sequence[int]:
+def unpacked_numbers(numbers: Numbers, count: int) -> Sequence[int]:
     return range(numbers, numbers + count) if isinstance(numbers, int) else numbers
 
 
@@ -99,7 +109,7 @@ def unpacked(page: Page) -> list[Update]:
         zip(*page.values.values(), strict=True) if names else [()] * count
     )
     lineage = [
-        [(source, offset) for offset in _unpacked(offsets, count)]
+        [(source, offset) for offset in unpacked_numbers(offsets, count)]
         for source, offsets in page.inputs.values()
     ]
     aliases = list(page.inputs)
@@ -116,9 +126,9 @@ def unpacked(page: Page) -> list[Update]:
             page.owners,
         )
         for offset, position, timestamp, row, each in zip(
-            _unpacked(page.offsets, count),
-            _unpacked(page.positions, count),
-            _unpacked(page.timestamps, count),
+            unpacked_numbers(page.offsets, count),
+            unpacked_numbers(page.positions, count),
+            unpacked_numbers(page.timestamps, count),
             rows,
             inputs,
             strict=True,
@@ -128,7 +138,7 @@ def unpacked(page: Page) -> list[Update]:
 
 def cut(page: Page, before: int) -> Page | None:
     """The page without offsets below this one; None if nothing is left."""
-    offsets = _unpacked(page.offsets, page.count)
+    offsets = unpacked_numbers(page.offsets, page.count)
     gone = sum(1 for offset in offsets if offset < before)
     if gone == page.count:
         return None

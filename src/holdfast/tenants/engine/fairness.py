@@ -51,6 +51,8 @@ class FairQueue:
     _tags: dict[str, float] = field(default_factory=dict)
     _now: float = 0.0
     """Virtual time: the tag of the tenant that was served last."""
+    taken_micros: float = 0.0
+    """Cost of what was taken last."""
 
     def __len__(self) -> int:
         return sum(map(len, self._queues.values()))
@@ -147,6 +149,7 @@ class FairQueue:
                 heappop(heap)
             if not queue:
                 del self._queues[tenant]
+        self.taken_micros = micros
         if not self._queues:
             self._tags.clear()
             self._now = 0.0

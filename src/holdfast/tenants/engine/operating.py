@@ -84,13 +84,14 @@ def operate(
     calculations: dict[str, Calculation] = {
         node.path: compiled_or_broken(node.stream, bundle.types[node.path]) for node in bundle.nodes
     }
-    columns = settle_columns(bundle.entries, part, world, calculations, limits)
-    if columns is not None:
-        return _of_columns(columns)
+    if not bundle.entries:
+        columns = settle_columns(bundle.pages, part, world, calculations, limits)
+        if columns is not None:
+            return _of_columns(columns)
     outcome = Outcome()
     lags: dict[tuple[str, str], Lag | None] = {}
     made = _Made()
-    for update in bundle.entries:
+    for update in bundle.updates:
         settled = settle(update, part, world, calculations, limits)
         _note(outcome, update, settled, made)
         if settled.lags:

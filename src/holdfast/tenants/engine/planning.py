@@ -25,6 +25,7 @@ from holdfast.protocol.composition.bounds import bound_of_type
 from holdfast.protocol.composition.definitions import admits, channel_types, owner_of
 from holdfast.protocol.composition.documents import Access, Stream
 from holdfast.protocol.composition.graph import parts
+from holdfast.protocol.composition.pages import SHORTEST_PAGE, Page, packed, unpacked
 from holdfast.protocol.composition.provenance import Behind, refusing, rules_behind
 from holdfast.protocol.composition.settling import LARGEST_RESULT, Lag, Limits, Node, Part
 from holdfast.protocol.composition.updates import Update
@@ -88,6 +89,18 @@ class Bundle(msgspec.Struct, frozen=True):
     numbers: dict[str, int] = {}
     """The next offset of each composite stream."""
     lags: list[tuple[str, str, Lag]] = []
+    pages: list[Page] = []
+    """Updates that are not among the entries: all of them, or none."""
+
+    @property
+    def count(self) -> int:
+        return len(self.entries) + sum(page.count for page in self.pages)
+
+    @property
+    def updates(self) -> list[Update]:
+        """In the order of the log."""
+        paged = [update for page in self.pages for update in unpacked(page)]
+        return sorted([*self.entries, *paged], key=lambda update: update.position)
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -321,7 +334,7 @@ class Planner:
             )
         self._queue, self._recorded, self._applied = queue, batch, batch
         self._recording = time.perf_counter() - began
-        micros = spent + sum(self._cost(item).micros for item in updates)
+        micros = spent + queue.taken_micros
         was_full = self._is_shared and micros > left.micros / 2
         self._running = (self._clock(), micros, was_full)
         return True
@@ -345,15 +358,15 @@ class Planner:
         reached = {path: self._known[path] for path in paths}
         groups = parts([path, *reached[path].nodes] for path in paths)
         home = {path: number for number, group in enumerate(groups) for path in group}
-        gathered: list[list[Update]] = [[] for _ in groups]
-        for update in _updates(entries):
-            gathered[home[update.stream]].append(update)
+        gathered: list[list[Entry]] = [[] for _ in groups]
+        for entry in entries:
+            gathered[home[entry.path]].append(entry)
         dispatched = time.perf_counter()
         changed = {e.position: msgspec.json.decode(e.body, type=Change) for e in changes}
         fetched = _Fetched(self._database, paths, reached.values(), changed)
         bundles = [
-            fetched.bundle(updates, [reached[path] for path in group if path in reached])
-            for updates, group in zip(gathered, groups, strict=True)
+            fetched.bundle(some, [reached[path] for path in group if path in reached])
+            for some, group in zip(gathered, groups, strict=True)
         ]
         self.seconds = {
             "dispatch": self._recording + dispatched - began,
@@ -536,22 +549,24 @@ class _Fetched:
         ):
             self._lags[path].append((path, source, _LAG.decode(body)))
 
-    def bundle(self, entries: list[Update], reached: Sequence[_Reached]) -> Bundle:
+    def bundle(self, entries: list[Entry], reached: Sequence[_Reached]) -> Bundle:
         nodes = {path: node for each in reached for path, node in each.nodes.items()}
         types = {path: kinds for each in reached for path, kinds in each.types.items()}
         sources = frozenset().union(*(each.sources for each in reached))
-        wanted = sorted({*(entry.stream for entry in entries), *nodes, *sources})
+        wanted = sorted({*(entry.path for entry in entries), *nodes, *sources})
+        pages = _pages(entries)
         return Bundle(
-            entries,
+            [] if pages else _updates(entries),
             list(nodes.values()),
             types,
             [update for path in wanted for update in self._latest.get(path, ())],
             self._windows(nodes.values(), entries),
             {path: int(self._numbers[path]) for path in nodes if path in self._numbers},
             [lag for path in nodes for lag in self._lags.get(path, ())],
+            pages,
         )
 
-    def _windows(self, nodes: Iterable[Node], entries: Sequence[Update]) -> list[SavedWindow]:
+    def _windows(self, nodes: Iterable[Node], entries: Sequence[Entry]) -> list[SavedWindow]:
         """Those of the partitions that there are updates of; where a stream on the way groups them
         anew, of all."""
         nodes = list(nodes)
@@ -599,6 +614,35 @@ def _types(
 
 def _may(streams: Mapping[str, Stream], source: str, target: str) -> bool:
     return admits(source, streams[source], owner_of(target))
+
+
+def _pages(entries: Sequence[Entry]) -> list[Page]:
+    """Entries of no partition, many of them for each stream; else nothing."""
+    if len(entries) < SHORTEST_PAGE or any(entry.key for entry in entries):
+        return []
+    streams: defaultdict[str, list[Entry]] = defaultdict(list)
+    for entry in entries:
+        streams[entry.path].append(entry)
+    pages: list[Page] = []
+    for path, mine in streams.items():
+        bodies = msgspec.json.decode("[" + ",".join([entry.body for entry in mine]) + "]")
+        names = list(bodies[0])
+        if len({tuple(body) for body in bodies}) > 1:
+            return []
+        positions, _, _, numbers, timestamps, _, _ = map(list, zip(*mine, strict=True))
+        pages.append(
+            Page(
+                path,
+                len(mine),
+                packed(numbers),
+                packed(positions),
+                packed(timestamps),
+                {name: [body[name] for body in bodies] for name in names},
+                {},
+                (owner_of(path),),
+            )
+        )
+    return pages
 
 
 def _updates(entries: Sequence[Entry]) -> list[Update]:

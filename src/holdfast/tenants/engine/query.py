@@ -170,7 +170,7 @@ def _divided(bundles: list[tuple[int, Bundle]], tasks: int) -> list[list[tuple[i
     weights = [0] * len(shares)
 
     def weight(bundle: Bundle) -> int:
-        return len(bundle.entries) * (1 + len(bundle.nodes))
+        return bundle.count * (1 + len(bundle.nodes))
 
     for each in sorted(bundles, key=lambda each: -weight(each[1])):
         least = weights.index(min(weights))
