@@ -8,6 +8,7 @@ from copy import deepcopy
 import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from holdfast.protocol.composition.columns import SettledColumns, settle_columns
 from holdfast.protocol.composition.pages import Page, cut, pages_of, unpacked
@@ -75,7 +76,7 @@ class Site:
 
 
 @given(st.data())
-@settings(max_examples=300)
+@settings(max_examples=150)
 def test_as_one_after_the_other(data: st.DataObject) -> None:
     simple, described = data.draw(graphs())
     site = Site(described)
@@ -91,7 +92,7 @@ def test_as_one_after_the_other(data: st.DataObject) -> None:
 
 
 @given(st.data())
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_plain_graphs_without_cycles(data: st.DataObject) -> None:
     """Those that the other test rarely draws: diamonds of several sources, all inputs present."""
     simple = [f"{'ab'[n % 2]}/o/s{n}" for n in range(data.draw(st.integers(1, 3)))]
@@ -133,6 +134,10 @@ def unusual_late(site: Site) -> list[Update]:
     return [*burst(site), site.update("a/o/s", 3, 1)]
 
 
+def unusual_first(site: Site) -> list[Update]:
+    return [site.update("a/o/s", 1, 1), *burst(site)]
+
+
 def unusual_key(site: Site) -> list[Update]:
     return [*burst(site), site.update("a/o/s", site.position + 1, 1, "k")]
 
@@ -141,11 +146,39 @@ def unusual_few(site: Site) -> list[Update]:
     return burst(site, 3)
 
 
-@pytest.mark.parametrize("unusual", [unusual_late, unusual_key, unusual_few])
+@pytest.mark.parametrize("unusual", [unusual_late, unusual_first, unusual_key, unusual_few])
 def test_what_is_unusual_is_left_to_the_other_way(unusual: object) -> None:
     site = Site(chain(2))
     assert site.settle(burst(site)) is not None
     assert site.settle(unusual(site)) is None  # type: ignore[operator]
+
+
+def test_a_clock_that_lags_is_left_to_the_other_way() -> None:
+    """The last result is newer than what the slower source brings."""
+    site = Site([composite("a/o/c0", "a/o/s", "a/o/t")])
+    site.settle([site.update("a/o/s", 1, 1), site.update("a/o/t", 1000, 1)])
+    assert site.settle([site.update("a/o/s", 2 + n, n) for n in range(20)]) is None
+
+
+def test_a_lag_that_ends_is_left_to_the_other_way() -> None:
+    site = Site([composite("a/o/c0", "a/o/s", "a/o/t")])
+    site.settle([site.update("a/o/s", 1, 1), site.update("a/o/t", 10, 1)])
+    site.settle([site.update("a/o/s", 2, 1)])
+    assert site.world.lags
+    assert site.settle([site.update("a/o/s", 20 + n, n) for n in range(20)]) is None
+    assert not site.world.lags
+    assert site.settle([site.update("a/o/s", 50 + n, n) for n in range(20)]) is not None
+
+
+def test_owners_that_change_are_left_to_the_other_way() -> None:
+    """A stored update was made of somebody's data whom the stream takes nothing from any more."""
+    chained = [composite("a/o/c0", "a/o/s"), composite("a/o/c1", "a/o/c0", "a/o/t")]
+    site = Site(chained)
+    site.settle([site.update("a/o/s", 1, 1), site.update("a/o/t", 2, 1)])
+    site.world.newest["a/o/c0"] = site.world.latest["a/o/c0"][""] = replace(
+        site.world.newest["a/o/c0"], owners=("a", "z")
+    )
+    assert site.settle([site.update("a/o/t", 3, 1), *burst(site, 10, "a/o/s")]) is None
 
 
 def test_a_stream_with_partitions_is_left_to_the_other_way() -> None:
@@ -159,6 +192,10 @@ def test_work_that_might_be_too_much_is_left_to_the_other_way() -> None:
     for limits in (Limits(work=21), Limits(work=21, work_of_others=1000)):
         site = Site(chain(2), limits)
         assert site.settle(burst(site)) is None
+    mixed = Site([composite("a/o/c0", "a/o/s", "b/o/t")], Limits(work_of_others=10))
+    mixed.settle([mixed.update("a/o/s", 1, 1), mixed.update("b/o/t", 2, 1)])
+    alternating = [mixed.update(f"{'ab'[n % 2]}/o/{'st'[n % 2]}", 3 + n, n) for n in range(20)]
+    assert mixed.settle(alternating) is None
     foreign = [composite("b/o/c0", "a/o/s"), composite("b/o/c1", "b/o/c0")]
     site = Site(foreign, Limits(work_of_others=21))
     assert site.settle(burst(site)) is None
