@@ -130,8 +130,12 @@ class FairQueue:
             queue = self._queues[tenant]
             # Until it is another tenant's turn.
             others = min(heap[1:3], default=None)
-            while queue and is_next(queue[0]) and (others is None or (tag, tenant) < others):
-                more_micros, more_size = cost(queue[0])
+            served = None
+            while queue and (others is None or (tag, tenant) < others):
+                item = queue[0]
+                if item.is_change != changes or (before is not None and item.position >= before):
+                    break
+                more_micros, more_size = cost(item)
                 is_full = len(taken) >= budget.entries or (
                     bool(taken)
                     and (micros + more_micros > budget.micros or size + more_size > budget.size)
@@ -140,8 +144,10 @@ class FairQueue:
                     break
                 taken.append(queue.popleft())
                 micros, size = micros + more_micros, size + more_size
-                self._now = max(self._now, tag)
+                served = tag
                 tag += more_micros
+            if served is not None:
+                self._now = max(self._now, served)
             self._tags[tenant] = tag
             if queue and is_next(queue[0]):
                 heapreplace(heap, (tag, tenant))

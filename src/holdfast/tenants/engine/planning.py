@@ -629,14 +629,14 @@ def _pages(entries: Sequence[Entry]) -> list[Page]:
         names = list(bodies[0])
         if len({tuple(body) for body in bodies}) > 1:
             return []
-        positions, _, _, numbers, timestamps, _, _ = map(list, zip(*mine, strict=True))
+        positions, _, _, numbers, timestamps, _, _ = zip(*mine, strict=True)
         pages.append(
             Page(
                 path,
                 len(mine),
-                packed(numbers),
-                packed(positions),
-                packed(timestamps),
+                packed(list(numbers)),
+                packed(list(positions)),
+                packed(list(timestamps)),
                 {name: [body[name] for body in bodies] for name in names},
                 {},
                 (owner_of(path),),
