@@ -47,6 +47,10 @@ class Mutation:
     """Where to begin to look: a seed that shows it, if the first ones do not."""
 
 
+def reading_not_confirmed(patch: Patch) -> None:
+    patch.setattr(Subscription, "confirm", lambda self, stream, replica, place: [])
+
+
 def boundary_maximum(patch: Patch) -> None:
     patch.setattr(Order, "_frontier", lambda self: max(self._stable.values()) // self.size)
 
@@ -387,6 +391,7 @@ def overtaken_messages_dropped(patch: Patch) -> None:
 
 
 CRASHES = Options(faults="crashes")
+CALM = Options(policy="order", faults="none")
 VOTE = Options(policy="vote")
 FROZEN = Options("window", faults="crashes")
 
@@ -411,7 +416,7 @@ MUTATIONS = [
     Mutation("failed replicas not probed", failed_replicas_given_up),
     Mutation("losses not noticed", losses_unnoticed),
     Mutation("previews taken for stable", previews_taken_for_stable),
-    Mutation("replicas never switched", never_switch, seed=20),
+    Mutation("replicas never switched", never_switch, seed=103),
     Mutation("speaks before it is consistent", speaks_before_it_is_consistent, CRASHES, 2),
     Mutation("convergence not waited for", converges_at_once, Options("window", faults="crashes")),
     Mutation("published before it is logged", published_before_logged, CRASHES),
@@ -431,5 +436,6 @@ MUTATIONS = [
     Mutation("log copied without rows", log_copied_without_rows, CRASHES),
     Mutation("never unsubscribed", lambda patch: patch.setattr(Line, "unsubscribe", nothing)),
     Mutation("overtaken messages dropped", overtaken_messages_dropped, Options(faults="none")),
+    Mutation("reading confirmed by heartbeats only", reading_not_confirmed, CALM),
     Mutation("alone without an operator's word", alone_without_a_word, Options(faults="cuts")),
 ]

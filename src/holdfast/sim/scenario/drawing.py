@@ -126,6 +126,7 @@ def draw_scenario(seed: int, options: Options) -> Scenario:
         ahead=_draw_more_clocks(draws("twins/clocks"), scenario),
         settings=_draw_rooms(draws("rooms"), _draw_most(draws("most"), settings)),
     )
+    scenario = _draw_beats(draws("beats"), scenario)
     if options.faults == "varied":
         scenario = _vary(draws("varied"), scenario, size)
     elif options.faults == "wipes":
@@ -298,6 +299,21 @@ def _draw_rooms(random: Random, settings: Mapping[str, Settings]) -> dict[str, S
     """How many bytes may wait at each gate."""
     rooms = [math.inf, 1, 20 * ROW]
     return {stage: replace(each, room=random.choice(rooms)) for stage, each in settings.items()}
+
+
+def _draw_beats(random: Random, scenario: Scenario) -> Scenario:
+    """Heartbeats of each stage. Where nothing fails or is tentative, they may be far longer than
+    all that is read between two of them; else failures would be noticed too late. Only in a stage
+    that reads sources, for the others begin one heartbeat after the one before them."""
+    beats = [HEARTBEAT // 2, HEARTBEAT]
+    long = [*beats, 10 * HEARTBEAT, 100 * HEARTBEAT]
+    is_calm = scenario.options.faults == "none" and scenario.options.policy == "order"
+    settings = dict(scenario.settings)
+    for plan in scenario.plans:
+        is_first = set(plan.inputs) <= set(scenario.diagram.sources)
+        beat = random.choice(long if is_calm and is_first else beats)
+        settings[plan.name] = replace(settings[plan.name], heartbeat=beat)
+    return replace(scenario, settings=settings)
 
 
 def _streams(plans: tuple[StagePlan, ...]) -> set[str]:
