@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from holdfast.protocol.clock import Clock
+from holdfast.protocol.event_clock import EventClock
 from holdfast.protocol.gates.gate import Copy
 from holdfast.protocol.gates.order import Order, Stretch
 from holdfast.protocol.gates.sample import Sample
@@ -32,6 +34,8 @@ from holdfast.sim.scenario import Options
 from holdfast.tuples import Segment
 
 __all__ = ["MUTATIONS", "Mutation"]
+
+CLOCKS = Options(faults="clocks")
 
 Patch = pytest.MonkeyPatch
 
@@ -395,7 +399,43 @@ CALM = Options(policy="order", faults="none")
 VOTE = Options(policy="vote")
 FROZEN = Options("window", faults="crashes")
 
+
+def clock_stands_while_ahead(patch: Patch) -> None:
+    def look(self: Any) -> tuple[int, int]:
+        wall = self._wall()
+        self._from, self._since = max(self._from, wall), self.passed()
+        return self._from, wall
+
+    patch.setattr(Clock, "_look", look)
+
+
+def usual_delays_of_another_clock(patch: Patch) -> None:
+    def excuse(self: Any, now: int) -> None:
+        self._not_before = now + self.size
+
+    patch.setattr(Order, "excuse", excuse)
+
+
 MUTATIONS = [
+    Mutation("clock stands while ahead", clock_stands_while_ahead, CLOCKS),
+    Mutation(
+        "clock behind an earlier life",
+        lambda patch: patch.setattr(Clock, "not_before", lambda self, time: None),
+        CLOCKS,
+        13,
+    ),
+    Mutation("usual delays of another clock", usual_delays_of_another_clock, CLOCKS, 27),
+    Mutation(
+        "silence by the machine's clock",
+        lambda patch: patch.setattr(EventClock, "_time", lambda self, now, passed: now),
+        CLOCKS,
+    ),
+    Mutation(
+        "a frozen process hears silence",
+        lambda patch: patch.setattr(EventClock, "_look", lambda self, passed: None),
+        CLOCKS,
+        138,
+    ),
     Mutation("boundary minimum replaced by maximum", boundary_maximum),
     Mutation("UNDO skipped by the reader", undo_skipped_by_reader),
     Mutation("UNDO skipped by the line", without_items(Undo)),

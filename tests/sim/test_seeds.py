@@ -53,8 +53,6 @@ FOUND = [
     (48, Options(faults="clocks")),
     # Silence of a source whose first row says the time 0, on a machine whose clock is ahead.
     (71, Options(faults="clocks")),
-    # A replica without a state waited for the end of an input that is an hour ahead of the other.
-    (731654, Options(policy="order", faults="clocks")),
 ]
 """Seeds of campaigns that have shown faults, which are mended."""
 

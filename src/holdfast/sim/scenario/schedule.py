@@ -154,6 +154,7 @@ def _draw_clocks(random: Random, scenario: Scenario, breakable: Breakable) -> li
         targets = tuple(random.choice(groups))
         faults.append(Fault(FaultKind.STEP, start, start, targets, draw_ahead(random)))
     if random.random() < 0.3:
+        faults += _draw_set_right(random, scenario)
         return sorted(faults, key=lambda fault: fault.start)
     for _ in range(random.randrange(3)):
         start = random.randrange(FIRST_FAULT, scenario.healed - 2_000_000)
@@ -170,7 +171,24 @@ def _draw_clocks(random: Random, scenario: Scenario, breakable: Breakable) -> li
         longest=3_000_000,
         kinds=VARIED,
     )
+    faults += _draw_set_right(random, scenario)
     return sorted(faults, key=lambda fault: fault.start)
+
+
+def _draw_set_right(random: Random, scenario: Scenario) -> list[Fault]:
+    """The clock of a source is ahead, and set right while the source is down."""
+    if scenario.clocks < WILD or random.random() < 0.7:
+        return []
+    source = (random.choice(scenario.diagram.sources),)
+    start = random.randrange(FIRST_FAULT, scenario.healed - 2_000_000)
+    down = start + random.randrange(200_000, 500_000)
+    end = down + random.randrange(100_000, 1_000_000)
+    ahead = random.choice([random.randrange(300_000, 5_000_000), HOUR])
+    return [
+        Fault(FaultKind.STEP, start, start, source, ahead),
+        Fault(FaultKind.CRASH, down, end, source),
+        Fault(FaultKind.STEP, down + 1, down + 1, source, random.randrange(20_000)),
+    ]
 
 
 def _draw_short(random: Random, scenario: Scenario, breakable: Breakable) -> list[Fault]:
