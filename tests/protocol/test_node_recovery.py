@@ -33,7 +33,7 @@ from holdfast.protocol.messages import (
     StateRequest,
     Subscribe,
 )
-from holdfast.protocol.recovery import AT_ONCE, GONE, STUCK, UNUSED, Backfill
+from holdfast.protocol.recovery import AT_ONCE, GONE, SILENT, STUCK, UNUSED, Backfill, Recovery
 from holdfast.tuples import Row, Segment
 from tests.protocol.node_rig import SIZE, F, Rig, S
 
@@ -312,6 +312,19 @@ def test_a_link_that_was_broken_for_long_costs_only_the_pieces_on_their_way() ->
         rig.do(rig.node.receive("p", StatePiece(9, number, b""), rig.now))
     assert len(rig.of(TakeCopy)) == len(rig.of(Install)) == 1
     assert len(rig.of(TakePiece)) == 60
+
+
+@pytest.mark.parametrize(("span", "waits"), [(SIZE, SIZE), (10**9, SILENT * RETRY)])
+def test_a_peer_that_says_nothing_is_asked_as_long_as_to_do_without_it_takes(
+    span: int, waits: int
+) -> None:
+    recovery = Recovery(("p", "q"), lost=True, copies=True, retry=RETRY, now=7)
+    recovery.offered("p", StateOffer(0), 0, SIZE, 8)
+    assert not recovery.may_do_without(7 + waits - 1, span)
+    assert recovery.may_do_without(7 + waits, span)
+    # One that has said that it has none is not waited for.
+    recovery.offered("q", StateOffer(0), 0, SIZE, 9)
+    assert recovery.may_do_without(9, span)
 
 
 # The log of a peer

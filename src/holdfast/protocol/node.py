@@ -555,10 +555,11 @@ class Node:
     def _look_for_a_state(self, now: int) -> list[Command]:
         """Ask a peer; if nobody has it, perhaps, converge or do everything again."""
         if self.recovery.is_in_vain:
-            if self._converges or self.inputs.are_kept:
+            may_converge = self._converges and self.recovery.may_do_without(now, self.place.span)
+            if may_converge or self.inputs.are_kept:
                 self.recovery.do_without()
                 return self._read_on(now)
-            self.recovery.is_stranded = True
+            self.recovery.is_stranded = not self._converges
         return [self.recovery.ask(now, self.inputs.kept_from)]
 
     @property

@@ -52,6 +52,8 @@ broken for a while, and to do without the copy takes far longer. Fewer than `UNU
 STUCK: Final = 3000
 """Retries without progress after which a peer that makes a copy counts as gone. Batches of Spark
 come before the copy that take minutes where a state is large."""
+SILENT: Final = 300
+"""Retries for which a peer that says nothing is asked, where to do without it takes longer."""
 UNUSED: Final = 600
 """Retries after which a copy that nobody has asked for is dropped."""
 
@@ -102,6 +104,9 @@ class Recovery:
         self._turn = 0
         self._vain = dict.fromkeys(self._peers, 0)
         """Questions of which nothing came, by peer."""
+        self._began = now
+        self._empty: set[str] = set()
+        """Peers that have said that they have no state."""
         self._helper: str | None = None
         """The peer that makes a copy, or has made it."""
         self._heard: float = -math.inf
@@ -124,6 +129,12 @@ class Recovery:
         """Whether all have been asked often enough."""
         return all(vain >= ROUNDS for vain in self._vain.values())
 
+    def may_do_without(self, now: int, span: float) -> bool:
+        """Whether to converge, which takes as long as the windows of the stage have a span: not
+        while a peer that says nothing may only be cut off or just being started."""
+        patience = min(span, SILENT * self._retry)
+        return self._empty.issuperset(self._peers) or now >= self._began + patience
+
     def ask(self, now: int, since: int) -> Send:
         """Ask the peer that makes a copy how far it is, or the next one for its state."""
         if self._helper is not None and now > self._heard + GONE * self._retry:
@@ -145,11 +156,13 @@ class Recovery:
         if not self.asks or sender not in self._vain:
             return []
         if not offer.copy:
+            self._empty.add(sender)
             self._lose(sender)
             if not self.is_in_vain:
                 # The next one may have it.
                 self._due = now
             return []
+        self._empty.discard(sender)
         if self._helper not in (None, sender):
             return []
         if offer.pieces < 0:
