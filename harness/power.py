@@ -194,7 +194,7 @@ def strike(deployment: Deployment, disk: ForgetfulDisk, name: str, random: Rando
             # The message of the error shows the beginning of each line.
             text = deployment.processes[refusal.name].log.read_text(errors="replace")[-MESSAGE:]
             if not any(each in text for each in ADVICE):
-                raise AssertionError(f"{said}: no advice") from refusal
+                raise AssertionError(f"{said}: no advice in {text}") from refusal
             said.append(f"{refusal.name} refuses")
             deployment.kill(refusal.name)
             deployment.ended.clear()
