@@ -538,7 +538,7 @@ class Node:
             commands.append(Drop())
         if self.working is not None and (outrun or not self.working.tentative):
             self.working = None
-        self.gate.jump(bucket, now)
+        self.gate.jump(bucket)
         boundary = bucket * self.gate.size
         self.consistent_from = self.place.consistent_from(boundary, self.gate.size)
         for line in self.lines.values():
@@ -615,7 +615,8 @@ class Node:
     ) -> None:
         """Go on from the state before this bucket, with what has been published until then."""
         self.recovery.end()
-        self.gate.jump(bucket, now)
+        self.gate.jump(bucket)
+        self.gate.excuse(now)
         self.consistent_from = consistent_from
         boundary = bucket * self.gate.size
         for name, line in self.lines.items():

@@ -387,15 +387,14 @@ class Order:
         self.base = number
         self.fork = None
 
-    def jump(self, number: int, now: int) -> None:
-        """Give up all buckets before this one."""
+    def jump(self, number: int) -> None:
+        """Give up all buckets before this one. What is missing is so as long as before."""
         self.forget(number)
         self.base = max(self.base, number)
         self._drop_marks()
         for stream in self.streams:
             self._stable[stream] = max(self._stable[stream], number * self.size)
         self._complete = max(self._frontier(), self.base)
-        self._advanced = now
 
 
 def _with_rows(first: int, stop: int, *held: ByBucket[Any] | Waiting) -> Iterator[int]:
