@@ -16,7 +16,6 @@ from benchmarks.approximate.scenarios import HOPS, Scenario, average, hopping, p
 from benchmarks.approximate.streams import SERVER, series, server_memory
 from holdfast.windows import HOLE, monoids
 from holdfast.windows.approximation import ApproximateWindow, Method
-from holdfast.windows.approximation.buckets import quotient_within
 from holdfast.windows.approximation.methods import BlockMaxima, MaxError, only
 from holdfast.windows.approximation.peaks import BLOCKS
 
@@ -93,8 +92,7 @@ class _Record:
 
     numbers: array[float]
     sizes: array[int]
-    edges: list[tuple[int, dict[str, float]]]
-    """From which update on the answer can be wrong by how much."""
+    not_guaranteed: int
     created: int
     created_before: int
     buckets: int
@@ -122,7 +120,7 @@ def run_trial(trial: Trial) -> Outcome:
         high=_quantile(errors, 0.999),
         largest=float(errors.max()),
         exceeded=None if bound is None else int((errors > bound * (1 + ROUNDING)).sum()),
-        not_guaranteed=None if bound is None else _count_not_guaranteed(trial, record),
+        not_guaranteed=None if bound is None else record.not_guaranteed,
         buckets=record.buckets,
     )
 
@@ -134,16 +132,15 @@ def _run(
     settled: int,
     bounded: bool,
 ) -> _Record:
-    record = _Record(array("d"), array("q"), [(0, {})], 0, 0, 0)
+    record = _Record(array("d"), array("q"), 0, 0, 0, 0)
     insert, slide, amta, read = window.insert, window.slide, window.amta, scenario.read
-    before_slide, policy = scenario.before_slide, scenario.policy
+    before_slide, policy, guarantee = scenario.before_slide, scenario.policy, window.guarantee
     for updates, value in enumerate(values, 1):
         insert(value)
         before_slide(updates)
-        gone = slide(policy)
-        if gone and bounded:
-            # Which buckets the exact window can begin in changes only now.
-            record.edges.append((updates - 1, window.guarantee().errors))
+        slide(policy)
+        if bounded:
+            record.not_guaranteed += not guarantee().holds
         total = amta.aggregate()
         assert total is not HOLE
         record.numbers.append(read(total[1]))
@@ -164,22 +161,6 @@ def _steady(record: _Record, updates: int, settled: int) -> float | None:
 def _bound(trial: Trial) -> float | None:
     method = only(MaxError, trial.methods)
     return None if method is None else method.relative
-
-
-def _count_not_guaranteed(trial: Trial, record: _Record) -> int:
-    """How often `guarantee().holds` would have been false, had it been asked each time."""
-    method = only(MaxError, trial.methods)
-    assert method is not None
-    sums, sizes = np.frombuffer(record.numbers), np.frombuffer(record.sizes, dtype=np.int64)
-    since = np.array([at for at, _ in record.edges])
-    at = np.searchsorted(since, np.arange(len(sums)), side="right") - 1
-    wrong = {
-        name: np.array([edge.get(name, 0.0) for _, edge in record.edges])[at]
-        for name in ("sum", "count")
-    }
-    assert method.relative is not None
-    holds = quotient_within(method.relative, sums, wrong["sum"], sizes, wrong["count"])
-    return int((~holds).sum())
 
 
 def _quantile(errors: Numbers, part: float) -> float:

@@ -5,15 +5,7 @@
 
 from __future__ import annotations
 
-from holdfast.sim.scenario import (
-    BYZANTINE,
-    COMPARING,
-    FAULTS,
-    NOT_COMPARED,
-    POLICIES,
-    UNRULY,
-    Options,
-)
+from holdfast.sim.scenario import FAMILIES, Options
 from holdfast.sim.trial import try_seed
 from holdfast.tuples import Kind
 
@@ -23,22 +15,17 @@ DESCRIPTION = "replicated stages of every gate policy under simulated faults of 
 def run(seed: int) -> str:
     """The scenarios of one seed; raises on the first that is not right."""
     runs = previews = 0
-    for policy in POLICIES:
-        for faults in FAULTS:
-            if faults in NOT_COMPARED and policy in COMPARING:
-                continue
-            if faults == UNRULY and policy not in BYZANTINE:
-                continue
-            trial = try_seed(seed, Options(policy=policy, faults=faults))
-            if trial.problems:
-                raise AssertionError(
-                    f"holdfast sim --seed {seed} --policy {policy} --topology any "
-                    f"--faults {faults}: {trial.problems[0]}"
-                )
-            runs += 1
-            previews += sum(
-                each.kind is Kind.TENTATIVE
-                for client in trial.run.clients.values()
-                for _, each in client.shown
+    for policy, faults in FAMILIES:
+        trial = try_seed(seed, Options(policy=policy, faults=faults))
+        if trial.problems:
+            raise AssertionError(
+                f"holdfast sim --seed {seed} --policy {policy} --topology any "
+                f"--faults {faults}: {trial.problems[0]}"
             )
+        runs += 1
+        previews += sum(
+            each.kind is Kind.TENTATIVE
+            for client in trial.run.clients.values()
+            for _, each in client.shown
+        )
     return f"{runs} scenarios, {previews} previews, all corrected"

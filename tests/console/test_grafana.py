@@ -17,7 +17,7 @@ from holdfast.parties.metrics import PartyCollector
 DASHBOARD = json.loads((Path(console.__file__).parent / "grafana.json").read_text())
 EVERYTHING: dict[str, Any] = {
     "party": "clean/1",
-    **ReplicaCounts().status(),
+    **ReplicaCounts().status(0),
     "late_rows": 0,
     "brought": {"rows": 7},
     "sink_rows": 0,

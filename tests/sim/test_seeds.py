@@ -55,6 +55,8 @@ FOUND = [
     (71, Options(faults="clocks")),
     # Each stretch that was given up put off the next preview.
     (990100206, Options(faults="restarts")),
+    # A reader that had lost its state waited for the vote of a replica that kept it no longer.
+    (813001688, Options(policy="vote", faults="frequent")),
 ]
 """Seeds of campaigns that have shown faults, which are mended."""
 

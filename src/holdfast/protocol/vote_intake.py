@@ -281,7 +281,8 @@ class VoteIntake:
     def _start_anew(self, replica: str) -> None:
         """Read it from the first bucket that the gate wants of it."""
         self._sources[replica].bucket = self.gate.wants(replica).start
-        if isinstance(self.gate, VoteLatest):
+        if isinstance(self.gate, Vote | VoteLatest):
+            # Nothing follows from it: one more can vote than before.
             self.gate.keeps_from(replica, self._sources[replica].bucket)
 
     def _lacks(self, replica: str, asked: Recalculate) -> bool:
@@ -306,8 +307,11 @@ class VoteIntake:
                 ):
                     # Nobody can be trusted for what he does not have.
                     self.gate.pass_over()
-                elif isinstance(self.gate, VoteLatest):
-                    self.gate.keeps_from(replica, source.bucket)
+                elif isinstance(self.gate, Vote | VoteLatest):
+                    left = self.gate.keeps_from(replica, source.bucket)
+                    released, asked = self._carry_out(left)
+                    news += released
+                    sends += asked
             elif isinstance(item, Stable | Again):
                 if isinstance(item, Stable) and (source.is_full or not self._has_room(replica)):
                     if not self._redos:

@@ -437,6 +437,19 @@ def test_a_vote_on_the_latest_goes_on_where_those_have_it_whose_votes_are_needed
     ]
 
 
+@pytest.mark.parametrize("is_told_first", [True, False])
+def test_a_vote_does_not_wait_for_one_that_keeps_the_bucket_no_longer(is_told_first: bool) -> None:
+    gate = Vote(FOUR)
+    commands = gate.keeps_from("d", 1) if is_told_first else []
+    for name, said in (("a", b"lie"), ("b", b"lie"), ("c", right(0))):
+        commands += gate.take(Copy(name, 0, said))
+    commands += [] if is_told_first else gate.keeps_from("d", 1)
+    assert commands == [Redo(0, 1)]
+    for name, said in (("a", b"lie"), ("b", right(0)), ("c", right(0))):
+        assert gate.take(Copy(name, 0, said, 1)) == []
+    assert released(gate.take(Copy("d", 0, right(0), 1))), "d may have calculated it again"
+
+
 def test_one_that_has_nothing_of_what_is_wanted_holds_nobody_up_and_skips_nothing() -> None:
     gate = VoteLatest(FOUR, ahead=8)
     gate.keeps_from("d", HUGE)

@@ -53,6 +53,8 @@ class Vote:
         self.stopped = False
         self._quorum = len(self.replicas) - faults
         self._first = first
+        self._kept = dict.fromkeys(self.replicas, first)
+        """From which bucket on each replica has the stream."""
         self._ballots: dict[int, Ballot] = {}
         self._quarantine: set[str] = set()
 
@@ -86,12 +88,18 @@ class Vote:
                 return []
             ballot = self._ballots[copy.bucket] = self._ballot()
         commands: list[Command] = list(ballot.take(copy))
-        if ballot.is_hung:
+        if self._is_hung(copy.bucket, ballot):
             commands.append(self._repeat(copy.bucket, ballot))
         return [*commands, *self._release()]
 
     def _ballot(self) -> Ballot:
         return Ballot(len(self.replicas), self._quorum, self._quarantine)
+
+    def keeps_from(self, replica: str, first: int) -> list[Command]:
+        """This replica does not have what is before this bucket, and will not vote on it unless it
+        is calculated again."""
+        self._kept[replica] = first
+        return self._recount()
 
     def quarantine(self, replica: str) -> list[Command]:
         """Its votes count no more, but are still judged."""
@@ -111,9 +119,15 @@ class Vote:
         commands: list[Command] = []
         for bucket, ballot in self._ballots.items():
             commands += ballot.count(bucket)
-            if ballot.is_hung and not self.stopped:
+            if self._is_hung(bucket, ballot) and not self.stopped:
                 commands.append(self._repeat(bucket, ballot))
         return [*commands, *self._release()]
+
+    def _is_hung(self, bucket: int, ballot: Ballot) -> bool:
+        """What is calculated again can come from a replica that keeps the bucket no longer, so that
+        it is waited for after the first attempt."""
+        absent = {name for name, first in self._kept.items() if first > bucket}
+        return ballot.is_hung_without(frozenset() if ballot.attempt else absent)
 
     def _repeat(self, bucket: int, ballot: Ballot) -> Command:
         if ballot.attempt >= self.attempts:

@@ -69,10 +69,11 @@ class VoteLatest:
         self.next = max(self.next, first)
         self._leave_what_is_hopeless()
 
-    def keeps_from(self, replica: str, first: int) -> None:
+    def keeps_from(self, replica: str, first: int) -> list[Command]:
         """This replica does not have what is before this bucket, and will not vote on it."""
         self._kept[replica] = first
         self._leave_what_is_hopeless()
+        return []
 
     def _leave_what_is_hopeless(self) -> None:
         """Go on where enough can agree."""

@@ -10,9 +10,9 @@ from holdfast.errors import InvalidArgumentError
 __all__ = [
     "BYZANTINE",
     "COMPARING",
+    "FAMILIES",
     "FAULTS",
     "FAULTY",
-    "NOT_COMPARED",
     "POLICIES",
     "UNRULY",
     "WITH_TWINS",
@@ -75,24 +75,32 @@ class Options:
         ):
             if given not in known:
                 raise InvalidArgumentError(f"{name}: is {given!r}; give one of {', '.join(known)}")
-        if self.faults in NOT_COMPARED and self.policy in COMPARING:
-            raise InvalidArgumentError(
-                f"faults: is {self.faults!r} with policy {self.policy!r}, which compares replicas; "
-                "give it with switch or order"
-            )
-        if self.faults == RESTARTS and self.policy == "sample":
-            raise InvalidArgumentError(
-                "faults: is 'restarts' with policy 'sample', whose readers forget over a restart "
-                "what is still to be voted on; give it with another policy"
-            )
-        if self.faults == UNRULY and self.policy not in BYZANTINE:
-            raise InvalidArgumentError(
-                f"faults: is {self.faults!r} with policy {self.policy!r}, which has no liars; give "
-                f"it with {', '.join(BYZANTINE)}"
-            )
+        refusal = _refusal(self.policy, self.faults)
+        if refusal is not None:
+            raise InvalidArgumentError(f"faults: is {self.faults!r} with {refusal}")
         fitting = ("any", *COMPARING.get(self.policy, (self.topology,)))
         if self.topology not in fitting:
             raise InvalidArgumentError(
                 f"topology: is {self.topology!r} with policy {self.policy!r}, which compares the "
                 f"replicas of a first stage; give one of {', '.join(fitting)}"
             )
+
+
+def _refusal(policy: str, faults: str) -> str | None:
+    """What is wrong with these faults under this policy; None if nothing is."""
+    if faults in NOT_COMPARED and policy in COMPARING:
+        return f"policy {policy!r}, which compares replicas; give it with switch or order"
+    if faults == RESTARTS and policy == "sample":
+        return (
+            "policy 'sample', whose readers forget over a restart what is still to be voted on; "
+            "give it with another policy"
+        )
+    if faults == UNRULY and policy not in BYZANTINE:
+        return f"policy {policy!r}, which has no liars; give it with {', '.join(BYZANTINE)}"
+    return None
+
+
+FAMILIES: Final = tuple(
+    (policy, faults) for policy in POLICIES for faults in FAULTS if _refusal(policy, faults) is None
+)
+"""Policies, each with the faults that go with it."""
