@@ -9,6 +9,7 @@ Tasks get all they need with them: they neither see the store nor each other.
 
 from __future__ import annotations
 
+import gc
 import shutil
 import time
 from collections import defaultdict
@@ -35,9 +36,12 @@ __all__ = ["start_query", "write_place"]
 NAME: Final = "holdfast-tenants"
 PLACE: Final = "place"
 """The file that says where the store is: its address may hold a password, and plans are shown."""
+COMPILING: Final = "spark.sql.codegen.wholeStage"
 PATIENCE: Final = 0.2
 """Seconds that Spark waits for a new entry before it is told that there is none."""
 BREATH: Final = 0.005
+YOUNG: Final = 100_000
+"""New objects after which the process that plans looks for garbage."""
 CELL: Final = 1 << 20
 """Bytes of one cell: what came of a bundle is handed over in as many as it takes."""
 SCHEMA: Final = (
@@ -138,6 +142,9 @@ class LogReader(DataSourceStreamReader):
     @property
     def _plans(self) -> Planner:
         if self._planner is None:
+            # Entries of a batch are many and live until it is planned: to look through them after
+            # each few hundred takes longer than all there is to free.
+            gc.set_threshold(YOUNG)
             self._planner = Planner(self._store, caution=self._caution)
         return self._planner
 
@@ -249,6 +256,12 @@ def start_query(
     width = spark.sparkContext.defaultParallelism if tasks is None else tasks
     options = {"folder": str(folder), "tasks": str(width), "caution": str(caution)}
     source = spark.readStream.format(NAME).options(**options).load()
-    return (
-        source.writeStream.foreachBatch(sink).option("checkpointLocation", str(checkpoint)).start()
-    )
+    writer = source.writeStream.foreachBatch(sink).option("checkpointLocation", str(checkpoint))
+    # A scan and nothing else: to compile it for each batch takes longer than it saves. The query
+    # has the settings of the session as they are when it starts.
+    before = str(spark.conf.get(COMPILING))
+    spark.conf.set(COMPILING, "false")
+    try:
+        return writer.start()
+    finally:
+        spark.conf.set(COMPILING, before)
