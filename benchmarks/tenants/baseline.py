@@ -20,8 +20,8 @@ __all__ = ["BASELINE", "compare"]
 
 BASELINE = "e139b00"
 """Before issue 20: a row for each result, calculated and stored one after the other."""
-SIZES = ("1:40000", "10:10000", "100:2000")
-"""Hops, and updates of the burst."""
+SIZES = ("1:200000", "10:20000", "100:2000")
+"""Hops, and updates of the burst: each makes 200,000 results, in several batches."""
 ROUNDS = 3
 PROGRAM = Path("benchmarks/tenants/throughput.py")
 PATIENCE = 900.0
