@@ -37,6 +37,7 @@ from holdfast.parties.tickets import LogTicket
 from holdfast.topology import Topology
 from holdfast.tuples import Kind
 from holdfast.wire.client import act, fetch
+from holdfast.wire.errors import RefusedError
 from holdfast.wire.proxy import Proxy
 
 __all__ = ["Deployment", "EndedError"]
@@ -44,6 +45,8 @@ __all__ = ["Deployment", "EndedError"]
 CLIENT = "client"
 MOST_ENDS = 2
 """So often a replica may end by itself."""
+TRIES = 5
+"""So often a replica is asked for its log."""
 
 
 class EndedError(AssertionError):
@@ -340,15 +343,23 @@ class Deployment:
 
     def replica_rows(self, name: str) -> tuple[int, int, list[Row]]:
         """From where to where a replica keeps its log, and the rows in it."""
-        said = self.status(name)
-        assert said is not None, f"{name} does not answer"
-        start, end = said["start"], said["boundary"]
         address = self.parties[name].address
         assert address is not None
-        parts = [
-            rows_of(fetch(address, None, LogTicket(stream, start, end).write()))
-            for stream in said.get("seats") or [name.partition("/")[0]]
-        ]
+        for tries_left in reversed(range(TRIES)):
+            said = self.status(name)
+            assert said is not None, f"{name} does not answer"
+            start, end = said["start"], said["boundary"]
+            streams = said.get("seats") or [name.partition("/")[0]]
+            try:
+                parts = [
+                    rows_of(fetch(address, None, LogTicket(stream, start, end).write()))
+                    for stream in streams
+                ]
+                break
+            except RefusedError:
+                # It may just have let go of its oldest bucket.
+                if not tries_left:
+                    raise
         # A bucket is of one seat.
         bucket = int(self.topology.bucket)
         rows = list(merge(*parts, key=lambda row: row[0] // bucket))
