@@ -55,6 +55,11 @@ FOUND = [
     (71, Options(faults="clocks")),
     # Each stretch that was given up put off the next preview.
     (990100206, Options(faults="restarts")),
+    # A stage whose readers had no room seemed to correct, so that what depends on it was not read.
+    (920000569, Options(policy="order", faults="long")),
+    (920000587, Options(policy="order", faults="long")),
+    # The end of the run between a pause of a reader and the word of it: a fault of the oracle.
+    (920000314, Options(policy="order", faults="none")),
     # A reader that had lost its state waited for the vote of a replica that kept it no longer.
     (813001688, Options(policy="vote", faults="frequent")),
 ]

@@ -162,7 +162,8 @@ class Node:
         """The state of the node as a whole."""
         if self.is_lost:
             return State.FAILURE
-        if self.gate.backlog > self.settings.lag and not self._waits_its_turn:
+        is_held_up = self._waits_its_turn or self._is_full
+        if self.gate.backlog > self.settings.lag and not is_held_up:
             return State.STABILIZATION
         if self._failing_since is None:
             return State.STABLE

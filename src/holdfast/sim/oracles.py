@@ -9,9 +9,7 @@ from typing import Final
 
 from holdfast.protocol.clock import SLOWER
 from holdfast.protocol.gates.order import Variant
-from holdfast.protocol.intake import SwitchIntake
 from holdfast.protocol.line import AT_ONCE
-from holdfast.protocol.states import State
 from holdfast.sim.clock_oracles import apart, are_apart, check_sources
 from holdfast.sim.faults import FaultKind
 from holdfast.sim.parties import ClientParty, SourceParty, Tap
@@ -325,13 +323,8 @@ def _check_tentative(run: Simulation) -> Iterator[str]:
 def _check_traffic(run: Simulation) -> Iterator[str]:
     """In the end nobody is sent a stream that is not read from there, and where nothing fails
     nobody asks for anything twice."""
-    for stream, makers in run.scenario.makers.items():
-        for reader, intake in run.intakes_of(stream).items():
-            if not isinstance(intake, SwitchIntake):
-                continue
-            for maker in set(makers) - intake.sources:
-                if run.line_of(maker, stream).progress(reader, State.STABLE).subscription >= 0:
-                    yield f"{maker}: sends {stream} to {reader}, who does not read it"
+    for maker, stream, reader in run.unread:
+        yield f"{maker}: sends {stream} to {reader}, who does not read it"
     if not run.scenario.faults:
         settings = run.scenario.settings
         for (reader, maker, stream), count in run.subscribed.items():

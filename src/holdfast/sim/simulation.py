@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from random import Random
 from typing import Final
@@ -12,7 +12,7 @@ from holdfast.protocol.client import Client, Shown
 from holdfast.protocol.commands import Command, Install
 from holdfast.protocol.diagram import StagePlan
 from holdfast.protocol.findings import Findings
-from holdfast.protocol.intake import Intake
+from holdfast.protocol.intake import Intake, SwitchIntake
 from holdfast.protocol.line import Line
 from holdfast.protocol.messages import Heartbeat, Send, Subscribe
 from holdfast.protocol.node import Node
@@ -33,6 +33,8 @@ from holdfast.sim.world import World
 __all__ = ["Note", "Simulation"]
 
 LATENCY: Final = 2_000
+SOON: Final = 37_000
+"""Before the end: longer than a word is on its way, and no part of a bucket."""
 REMEMBERED: Final = 80
 """So many buckets a stage can calculate again."""
 
@@ -59,6 +61,9 @@ class Simulation:
         self.most_held: dict[str, int] = {}
         """The most that the gate of each node, and each of its lines, ever held: buckets, and of
         gates bytes too."""
+        self.unread: list[tuple[str, str, str]] = []
+        """Who sends which stream to whom in the end, though it is not read from there, and did so
+        before too: one who is left hears of it a little later."""
         self.broken_promises: list[str] = []
         """What nodes acknowledged before it was safe, or took over in part."""
         self.drops_previews = False
@@ -105,8 +110,22 @@ class Simulation:
         notes.of_proxies(self.proxies)
 
     def run(self) -> Simulation:
+        self.world.run(self.scenario.until - SOON)
+        soon = set(self._unread())
         self.world.run(self.scenario.until)
+        self.unread = sorted(soon & set(self._unread()))
         return self
+
+    def _unread(self) -> Iterator[tuple[str, str, str]]:
+        """Who sends which stream to whom, though it is not read from there."""
+        for stream, makers in self.scenario.makers.items():
+            for reader, intake in self.intakes_of(stream).items():
+                if not isinstance(intake, SwitchIntake):
+                    continue
+                for maker in set(makers) - intake.sources:
+                    line = self.line_of(maker, stream)
+                    if line.progress(reader, State.STABLE).subscription >= 0:
+                        yield maker, stream, reader
 
     def _deliver(self, sender: str, receiver: str, message: Carried) -> None:
         party = self._parties[receiver]
