@@ -328,6 +328,8 @@ def test_a_full_line_stops_the_base_until_the_reader_acknowledges() -> None:
     rig = Rig(retention=Retention(300))
     rig.run(1000)
     assert rig.node.lines["o"].end == 300
+    assert rig.node.gate.backlog > rig.settings.lag
+    assert rig.node.state is State.STABLE, "what waits for room is no correction"
     rig.do(rig.node.receive("r", Heartbeat({"o": 300}), rig.now))
     assert rig.node.lines["o"].end == 600
     rig.do(rig.node.receive("r", Heartbeat({"o": 600}), rig.now))
