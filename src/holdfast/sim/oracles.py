@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Final
@@ -72,7 +73,7 @@ def check(run: Simulation) -> list[str]:
         problems += _check_words(who, client)
         if settled and not are_apart(run):
             problems += _check_folded(who, client, right[stream])
-        problems += _check_latency(run, stream)
+        problems += _check_latency(run, stream, right)
     problems += _check_tentative(run)
     problems += check_previews(run, right)
     problems += run.broken_promises
@@ -197,7 +198,9 @@ def _check_folded(who: str, party: ClientParty, right: Sequence[Row]) -> Iterato
         yield f"{who}: never told that all is corrected"
 
 
-def _check_latency(run: Simulation, stream: str) -> Iterator[str]:
+def _check_latency(
+    run: Simulation, stream: str, right: Mapping[str, Sequence[Row]]
+) -> Iterator[str]:
     """Oracle 2: as long as a way is open, everything new is shown within `max_delay` and the time
     that calculation takes."""
     scenario = run.scenario
@@ -216,16 +219,21 @@ def _check_latency(run: Simulation, stream: str) -> Iterator[str]:
     if scenario.options.faults == "clocks":
         # Who waits for the machine's clock takes a ninth longer for everything.
         allowed += allowed // (SLOWER - 1)
+    rows = Counter(bucket_of(row.stime, scenario.size) for each in right.values() for row in each)
+    work = 0
     shown = iter(run.shown_to(stream))
     time, boundary = 0, 0
-    for end in range(scenario.size, scenario.until - allowed, scenario.size):
+    for number, end in enumerate(range(scenario.size, scenario.until - allowed, scenario.size)):
+        # A source that was away for long brings all in one bucket, and a join makes the square of
+        # it: base and fork process that in turn, and what comes then waits.
+        work = max(0, work - scenario.size) + 2 * scenario.cost.row * rows[number]
         while boundary < end:
             following = next(shown, None)
             if following is None:
                 time, boundary = scenario.until, scenario.until
             elif following[1].kind in (Kind.INSERT, Kind.TENTATIVE):
                 time, boundary = following[0], max(boundary, following[1].boundary)
-        limit = end + allowed
+        limit = end + allowed + work
         if any(end < fault.start < limit for fault in scenario.faults):
             # Rows that wait already wait longer if something else fails before they are shown.
             limit += TO_SWITCH
