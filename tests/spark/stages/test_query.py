@@ -266,6 +266,13 @@ def break_checkpoint(stage: RunningStage, checkpoint: Path) -> None:
     (checkpoint / "metadata").unlink()
     with pytest.raises(StoreCorruptError, match=r"checkpoint: .*metadata file is missing"):
         stage.start()
+    # Spark passes on the errors of Hadoop, which has checksums, and of its JSON parser as they are.
+    (checkpoint / "metadata").write_bytes(metadata[:7])
+    with pytest.raises(StoreCorruptError, match=r"Checksum error: .*checkpoint/metadata"):
+        stage.start()
+    (checkpoint / ".metadata.crc").unlink()
+    with pytest.raises(StoreCorruptError, match=r"checkpoint: .*jackson"):
+        stage.start()
     (checkpoint / "metadata").write_bytes(metadata)
     numbers = sorted(int(path.name) for path in (checkpoint / "offsets").glob("[0-9]*"))
     (checkpoint / "offsets" / str(numbers[-2])).unlink()

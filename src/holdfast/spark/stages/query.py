@@ -6,12 +6,15 @@ journal; after a restart an entry may be handed over again, with the same result
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -52,8 +55,14 @@ SIGNS: Final = (
     "offset log",
     "commit log",
     "doesn't exist",
+    "com.fasterxml.jackson",
+    "org.json4s",
 )
 """An error with one of these is one of files that do not fit."""
+SURROUNDINGS: Final = tuple(
+    map(os.strerror, (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS, errno.EMFILE))
+)
+"""An error with one of these names a file that may be right."""
 
 
 class StageQuery:
@@ -104,10 +113,12 @@ class StageQuery:
         )
         try:
             self._query = _start(spark, shards, writer.start)
-        except PySparkException as error:
-            if not self._is_of_files(str(error)):
+        except (PySparkException, Py4JJavaError) as error:
+            # Without the Java stack, which names classes of files whatever has failed.
+            said = str(error.java_exception if isinstance(error, Py4JJavaError) else error)
+            if not self._is_of_files(said):
                 raise
-            raise StoreCorruptError(f"{self._checkpoint}: {error}") from error
+            raise StoreCorruptError(f"{self._checkpoint}: {said}") from error
         self._effort = Effort(spark, self._query)
 
     def submit(self, entry: Entry) -> int:
@@ -136,6 +147,8 @@ class StageQuery:
         """Whether it says that files are damaged, missing or too old. The plan that Spark adds
         names the checkpoint whatever has failed."""
         said = failure.partition(PLAN)[0]
+        if any(cause in said for cause in SURROUNDINGS):
+            return False
         return str(self._checkpoint) in said or any(sign in said for sign in SIGNS)
 
     @property
