@@ -144,7 +144,6 @@ def report_inputs(report: Report, scale: Scale) -> None:
                 max(cost.latency for cost in found),
             ]
         )
-    offered = scale.sensors * scale.rate
     report.table(
         f"Processors for the published load: {scale.sensors} sensors of {scale.rate:,.0f} events a "
         f"second, {scale.children} children, count and mean, 100 ms heartbeats and replication",
@@ -152,16 +151,6 @@ def report_inputs(report: Report, scale: Scale) -> None:
          "CPU s a million events", "largest child (MB)", "slowest window (ms)"],
         rows,
     )  # fmt: skip
-    for kind, bound in ((KINDS[0], 1.0), (KINDS[-1], 2.0)):
-        every = [cost.all_cores for cost in costs[kind.name]]
-        report.claim(
-            f"cores for the published load, {kind.name}",
-            sorted(every)[len(every) // 2],
-            bound,
-            f"the bound of the design, at {offered:,.0f} events a second",
-            at_least=False,
-            spread=(min(every), max(every)),
-        )
 
 
 def cost_of(kind: Kind, scale: Scale) -> Cost:

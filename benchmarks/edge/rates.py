@@ -14,9 +14,9 @@ part then fails.
 
 The difference between the two is a table and no claim. "off" is not "on" without its work: without
 replication nothing is ever safe, so that its sensors must forget events frame by frame
-(at-most-once), which costs them about a tenth more for each event, and turns of one configuration
-differ by more than the two do. What heartbeats and replication cost is measured by `grid`, at a
-rate that both sides take.
+(at-most-once), which makes taking an event about a tenth dearer for them, and turns of one
+configuration differ by more than the two do. What heartbeats and replication cost is measured by
+`grid`, at a rate that both sides take.
 """
 
 from __future__ import annotations

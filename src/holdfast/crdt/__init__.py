@@ -17,13 +17,10 @@ the change, and `join` takes it in, here and at every other replica:
 long as later ones arrive. A replica writes under its own name only, and a process that lost its
 state comes back under a new name: two histories of one name join to one of them.
 
-| type         | state                             | join                                |
-|--------------|-----------------------------------|-------------------------------------|
-| `GCounter`   | a number for each replica         | the greater number                  |
-| `PNCounter`  | two of them                       | of both                             |
-| `PerReplica` | a versioned partial aggregate for | the newer partial; any aggregate of |
-|              | each replica                      | `holdfast.protocol.edge.aggregates` |
-| `Shared`     | one partial aggregate             | its `combine`, where that is a join |
+- `GCounter`: a number for each replica; of two the greater one. `PNCounter`: two of them.
+- `PerReplica`: a versioned partial aggregate for each replica; of two the newer one. Any aggregate
+  of `holdfast.protocol.edge.aggregates`.
+- `Shared`: one partial aggregate, joined by its `combine`, where that is a join (`JOINS`).
 
 The edge does not use this package: a slot has one writer at a time and its offset is its version.
 So plain partials do there, in fewer bytes, and an event that two children add counts once
