@@ -24,11 +24,11 @@ from benchmarks.edge.meters import ROLES, cpu_by_role, latency, statuses
 from benchmarks.edge.scale import Scale
 from benchmarks.report import Report
 from harness.edge import EdgeTrial
-from holdfast.edge.fleet import Fleet
+from holdfast.edge.layout import Layout
 from holdfast.edge.plant import Expected
 from holdfast.edge.runner import SUPERVISOR
 
-__all__ = ["KINDS", "Cost", "FedFleet", "Kind", "cost_of", "fed_trial", "report_inputs"]
+__all__ = ["KINDS", "Cost", "Kind", "cost_of", "report_inputs"]
 
 KEYS: Final = 100
 
@@ -65,61 +65,57 @@ class Cost:
         return sum(self.cores.values())
 
 
-class FedFleet(Fleet):
-    """Sensors with `input = "jsonl"` get lines from a process each."""
-
-    def start(self, *names: str) -> None:
-        for name in names:
-            if self.layout.role(name) != "sensor":
-                super().start(name)
-                continue
-            settings = self.layout.sensors[name]
-            self.begun[name] = int(time.time() * 1e6)
-            feed = subprocess.Popen(
-                [sys.executable, "-m", "benchmarks.edge.feed", name, str(self.begun[name]),
-                 str(settings.rate), str(settings.seed), str(settings.keys)],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                start_new_session=True,
-            )  # fmt: skip
-            self.feeds.append(feed)
-            command = [sys.executable, "-m", "holdfast", "edge", "sensor", str(self.file), name]
-            with self.log(name).open("ab") as log:
-                self.processes[name] = subprocess.Popen(
-                    [*command, "--report", str(self.report(name))],
-                    stdin=feed.stdout,
-                    stdout=log,
-                    stderr=log,
-                    env={**os.environ, SUPERVISOR: str(os.getpid())},
-                    start_new_session=True,
-                )
-            assert feed.stdout is not None
-            feed.stdout.close()
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.feeds: list[subprocess.Popen[bytes]] = []
-        self.begun: dict[str, int] = {}
-        """When the first event of each sensor was."""
-
-    def close(self) -> None:
-        super().close()
-        for feed in self.feeds:
+@contextmanager
+def running(folder: Path, kind: Kind, **plant: Any) -> Iterator[tuple[EdgeTrial, dict[str, int]]]:
+    """An edge whose sensors have events of this kind, and when the first event of each sensor was
+    that is fed from outside."""
+    trial = EdgeTrial(folder, keys=kind.keys, **plant)
+    if not kind.is_json:
+        with trial:
+            yield trial, {}
+        return
+    trial.file.write_text(trial.file.read_text().replace("rate =", 'input = "jsonl"\nrate ='))
+    trial.layout = trial.fleet.layout = Layout.read(trial.file)
+    begun: dict[str, int] = {}
+    feeds = []
+    try:
+        trial.fleet.start("root", *trial.layout.children)
+        for name in trial.layout.sensors:
+            begun[name] = int(time.time() * 1e6)
+            feeds.append(_start_fed(trial, name, begun[name]))
+        trial.wait(lambda: len(trial.windows()) > 0, 40.0)
+        yield trial, begun
+    finally:
+        trial.close()
+        for feed in feeds:
             feed.terminate()
             feed.wait()
 
 
-@contextmanager
-def fed_trial(folder: Path, kind: Kind, **plant: Any) -> Iterator[EdgeTrial]:
-    """An edge whose sensors have events of this kind."""
-    trial = EdgeTrial(folder, keys=kind.keys, **plant)
-    if kind.is_json:
-        text = trial.file.read_text().replace("rate =", 'input = "jsonl"\nrate =')
-        trial.file.write_text(text)
-        trial.layout = type(trial.layout).read(trial.file)
-        trial.fleet = FedFleet(trial.layout, trial.file, trial.fleet.folder)
-    with trial:
-        yield trial
+def _start_fed(trial: EdgeTrial, name: str, start: int) -> subprocess.Popen[bytes]:
+    """A sensor, and the process that writes its lines; that one is returned."""
+    fleet, settings = trial.fleet, trial.layout.sensors[name]
+    feed = subprocess.Popen(
+        [sys.executable, "-m", "benchmarks.edge.feed", name, str(start), str(settings.rate),
+         str(settings.seed), str(settings.keys)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    )  # fmt: skip
+    command = [sys.executable, "-m", "holdfast", "edge", "sensor", str(trial.file), name]
+    with fleet.log(name).open("ab") as log:
+        fleet.processes[name] = subprocess.Popen(
+            [*command, "--report", str(fleet.report(name))],
+            stdin=feed.stdout,
+            stdout=log,
+            stderr=log,
+            env={**os.environ, SUPERVISOR: str(os.getpid())},
+            start_new_session=True,
+        )
+    # The sensor alone reads it: when it ends the writer notices.
+    assert feed.stdout is not None
+    feed.stdout.close()
+    return feed
 
 
 def report_inputs(report: Report, scale: Scale) -> None:
@@ -163,14 +159,14 @@ def cost_of(kind: Kind, scale: Scale) -> Cost:
     }
     with (
         TemporaryDirectory(prefix="holdfast-edge-") as folder,
-        fed_trial(
+        running(
             Path(folder),
             kind,
             sensors=scale.sensors,
             children=scale.children,
             rate=scale.rate,
             queries=queries,
-        ) as trial,
+        ) as (trial, begun),
     ):
         trial.wait(lambda: all(trial.fleet.report(name).exists() for name in trial.layout.sensors))
         # From here on all sensors take part; the next whole window is complete.
@@ -182,7 +178,7 @@ def cost_of(kind: Kind, scale: Scale) -> Cost:
         after, seconds = cpu_by_role(trial), time.monotonic() - since
         trial.wait_for_window(end, 60)
         windows = [each for each in trial.windows() if start <= each["start"] < end]
-        _check(trial, windows)
+        _check(trial, begun, windows)
         memory = max(status["memory"] for status in statuses(trial).values())
     counts = [window["answer"] for window in windows if window["query"] == "count"]
     events = sum(sum(each.values()) if kind.keys else each for each in counts)
@@ -194,11 +190,10 @@ def cost_of(kind: Kind, scale: Scale) -> Cost:
     )
 
 
-def _check(trial: EdgeTrial, windows: list[dict[str, Any]]) -> None:
+def _check(trial: EdgeTrial, begun: dict[str, int], windows: list[dict[str, Any]]) -> None:
     reports = trial.reports()
-    if isinstance(trial.fleet, FedFleet):
+    if begun:
         # Of lines the sensor knows no schedule; whoever wrote them does.
-        begun = trial.fleet.begun
         reports = [{**each, "start": begun[each["sensor"]], "left": False} for each in reports]
     wrong = Expected(trial.layout, reports).differences(windows)
     if wrong:
