@@ -15,7 +15,8 @@ part then fails.
 The difference between the two is a table and no claim. "off" is not "on" without its work: without
 replication nothing is ever safe, so that its sensors must forget events frame by frame
 (at-most-once), which makes taking an event about a tenth dearer for them, and turns of one
-configuration differ by more than the two do. What heartbeats and replication cost is measured by
+configuration differ by more than the two do. That does not explain all of the difference that one
+run showed (a third); its cause is not known. What heartbeats and replication cost is measured by
 `grid`, at a rate that both sides take.
 """
 
