@@ -1,1 +1,1 @@
-"""What an edge of real processes on this machine does: rates, latency under failure, traffic."""
+"""Measurements of an edge of real processes: rates, cost, latency under failure, traffic."""

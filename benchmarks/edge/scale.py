@@ -31,11 +31,24 @@ class Scale:
     killed: tuple[int, ...] = (1, 2, 3)
     calm: int = 6
     """Windows without failure."""
+    silent: int = 24
+    """Samples of a child that falls silent."""
+    input_rounds: int = 3
+    input_window: int = 2
+    input_windows: int = 5
+    """Windows that processor time is measured over, for each kind of events."""
+    intervals: tuple[str, ...] = ("100ms", "1s", "5s")
+    """Of heartbeats and replication, besides off."""
+    grid_window: int = 10
+    cuts: int = 200
+    """Of a slot with plain partials, and with CRDTs."""
     beats: int = 20_000
 
 
 FULL: Final = Scale()
-QUICK: Final = Scale(rounds=2, repeats=1)
+QUICK: Final = Scale(
+    rounds=2, repeats=1, silent=20, input_rounds=1, intervals=("100ms", "5s"), cuts=50
+)
 SMOKE: Final = Scale(
     sensors=2,
     children=3,
@@ -48,6 +61,12 @@ SMOKE: Final = Scale(
     repeats=1,
     killed=(1,),
     calm=2,
+    silent=2,
+    input_rounds=1,
+    input_windows=1,
+    intervals=("100ms", "1s"),
+    grid_window=2,
+    cuts=5,
     beats=500,
 )
 

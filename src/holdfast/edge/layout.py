@@ -63,7 +63,7 @@ AGGREGATES: Final = {
     "distinct": ("lg_k",),
     "quantiles": ("k", "shares"),
 }
-"""Those of `holdfast.crdt`, and the options that each takes."""
+"""Those of `holdfast.protocol.edge.aggregates`, and the options that each takes."""
 ROOT: Final = "root"
 
 
@@ -165,19 +165,19 @@ class Query:
         whole(1),
         "`top_k`: how many values; `quantiles`: how exact, larger is better.",
         example="10",
-        default="that of `holdfast.crdt`",
+        default="10, and 200",
     )
     lg_k: Setting[int | None, int | None] = optional(
         whole(4),
         "`distinct`: how exact, larger is better.",
         example="12",
-        default="that of `holdfast.crdt`",
+        default="12",
     )
     shares: Setting[Iterable[float] | None, tuple[float, ...] | None] = optional(
         Kind[Iterable[float], tuple[float, ...]]("a list of shares", _read_shares, list),
         "`quantiles`: which ones.",
         example="[0.5, 0.99]",
-        default="that of `holdfast.crdt`",
+        default="[0.5]",
     )
 
     def asked(self, name: str) -> Asked:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.crdt import KINDS
+from holdfast.protocol.edge.aggregates import KINDS
 from holdfast.protocol.edge.messages import Payload, Query, SlotDelta
 from holdfast.protocol.edge.queries import Paned
 from holdfast.protocol.edge.slot import Slot

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from holdfast.crdt import decode_partial
+from holdfast.protocol.edge.aggregates import decode_partial
 from holdfast.protocol.edge.messages import PanePartial
 from holdfast.protocol.edge.queries import Paned
 from holdfast.protocol.gates.merge import ALL, Merge

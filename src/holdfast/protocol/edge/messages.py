@@ -60,7 +60,7 @@ Guarantee = Literal["exactly-once", "at-least-once", "at-most-once"]
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A window over the events of all sensors: `aggregate` is a name of `holdfast.crdt`."""
+    """A window over the events of all sensors: `aggregate` is a kind of `.aggregates`."""
 
     id: str
     aggregate: str

@@ -12,8 +12,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.crdt import aggregate
 from holdfast.errors import InvalidArgumentError
+from holdfast.protocol.edge.aggregates import aggregate
 from holdfast.protocol.edge.messages import Query
 
 __all__ = ["Paned", "ceil_to", "floor_to"]

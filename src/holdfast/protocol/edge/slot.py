@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.crdt import decode_partial
+from holdfast.protocol.edge.aggregates import decode_partial
 from holdfast.protocol.edge.messages import Loss, Part, SlotDelta
 from holdfast.protocol.edge.queries import Paned, ceil_to
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.crdt import aggregate
+from holdfast.protocol.edge.aggregates import aggregate
 
 MODERATE = st.floats(-1e100, 1e100)
 

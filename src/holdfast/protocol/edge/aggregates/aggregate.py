@@ -32,8 +32,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.crdt import digests, extremes, registers, totals
 from holdfast.errors import InvalidArgumentError, InvalidValueError
+from holdfast.protocol.edge.aggregates import digests, extremes, registers, totals
 
 __all__ = [
     "KINDS",
@@ -145,7 +145,7 @@ class Aggregate:
         if np.isnan(values).any():
             raise InvalidValueError(
                 f"{self.kind}: NaN among the values; a sensor leaves out what "
-                "holdfast.crdt.numbers calls no number"
+                "holdfast.protocol.edge.aggregates.numbers calls no number"
             )
         return values
 

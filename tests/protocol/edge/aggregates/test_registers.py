@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.crdt import aggregate
+from holdfast.protocol.edge.aggregates import aggregate
 
 
 @pytest.mark.parametrize("n", [1, 10, 100, 1000, 3000, 10_000, 100_000, 1_000_000])

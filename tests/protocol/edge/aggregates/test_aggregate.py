@@ -13,8 +13,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.crdt import KINDS, Aggregate, Partial, aggregate, decode_partial, numbers
 from holdfast.errors import InvalidArgumentError, InvalidValueError
+from holdfast.protocol.edge.aggregates import (
+    KINDS,
+    Aggregate,
+    Partial,
+    aggregate,
+    decode_partial,
+    numbers,
+)
 
 ANY_FLOATS = st.lists(
     st.floats(allow_nan=False) | st.sampled_from([0.0, -0.0, 1e308, -1e308, 1e16, -1e16, 1.0]),

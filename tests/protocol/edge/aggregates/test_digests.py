@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from holdfast.crdt import aggregate
+from holdfast.protocol.edge.aggregates import aggregate
 
 SHARES = [0, 0.01, 0.25, 0.5, 0.75, 0.99, 1]
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.crdt import aggregate
+from holdfast.protocol.edge.aggregates import aggregate
 
 PARTS = st.lists(st.lists(st.floats(allow_nan=False), max_size=60), max_size=4)
 
