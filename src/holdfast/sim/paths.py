@@ -20,8 +20,8 @@ AFTER_LINK: Final = 700_000
 AFTER_PROCESS: Final = 1_500_000
 """So long something counts as broken after its fault has ended."""
 
-LONG: Final = 5_000_000
-"""What a longer fault has kept from a stage takes longer to catch up with than that."""
+IN_PASSING: Final = 100_000
+"""Work that a fault has left, and that is done within that time."""
 
 PROCESSES: Final = (
     FaultKind.CRASH,
@@ -177,10 +177,10 @@ class Paths:
         return troubles
 
     def _catching_up(self, fault: Fault) -> int:
-        """How long a stage takes for what a long fault has kept from it: base and fork in turn,
-        while more comes in."""
+        """How long a stage takes for what a fault has kept from it: base and fork in turn, while
+        more comes in."""
         busy = 2 * self.scenario.cost.bucket / self.scenario.size
-        return int(max(0, fault.end - fault.start - LONG) * busy / (1 - busy))
+        return max(0, int((fault.end - fault.start) * busy / (1 - busy)) - IN_PASSING)
 
     def _pairs(self, fault: Fault) -> Iterable[frozenset[str]]:
         if fault.kind is not FaultKind.PARTITION:
