@@ -6,22 +6,26 @@ clock, no randomness.
 
 from holdfast.crdt.aggregate import (
     KINDS,
+    LONGEST_KEY,
     Aggregate,
     Key,
     KeyedPartial,
     Partial,
     aggregate,
     decode_partial,
+    invalid_keys,
     numbers,
 )
 
 __all__ = [
     "KINDS",
+    "LONGEST_KEY",
     "Aggregate",
     "Key",
     "KeyedPartial",
     "Partial",
     "aggregate",
     "decode_partial",
+    "invalid_keys",
     "numbers",
 ]

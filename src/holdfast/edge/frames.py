@@ -74,6 +74,7 @@ _KINDS: Final = (
     messages.Adopted,
     Ask,
     Answer,
+    messages.Retire,
 )
 _TAGS: Final = {kind: tag for tag, kind in enumerate(_KINDS)}
 _PREFIX: Final = struct.Struct("<IB")
@@ -92,6 +93,7 @@ class _Header(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     replayed: bool
     late: int
     newest: int
+    rejected: int
 
 
 def _plain(value: Any) -> Any:
@@ -137,6 +139,7 @@ def _encode_events(events: Events) -> bytes:
             events.replayed,
             events.late,
             events.newest,
+            events.rejected,
         )
     )
     length = 1 + _LENGTH.size + len(header) + 2 * _WIDTH * count
@@ -198,6 +201,7 @@ def _decode_events(body: bytes) -> Events:
         header.replayed,
         header.late,
         header.newest,
+        header.rejected,
     )
 
 

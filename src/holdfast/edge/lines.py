@@ -1,7 +1,7 @@
 """Events that a sensor reads as lines: CSV with a line of names, or one JSON object each.
 
-Fields are `value`, and if wanted `time`, in seconds since 1970 or ISO 8601, and `key`. A line that
-is neither is counted and left out.
+Fields are `value`, and if wanted `time`, in seconds since 1970 or ISO 8601, and `key`, a text; a
+number or a bool is taken as it is written. Any other line is counted and left out.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.crdt import LONGEST_KEY, invalid_keys
 from holdfast.errors import InvalidArgumentError
 
 __all__ = ["Batch", "LineReader", "Lines"]
@@ -25,6 +26,20 @@ __all__ = ["Batch", "LineReader", "Lines"]
 PIECE: Final = 1 << 16
 MOST_PIECES: Final = 16
 """That wait; then whoever writes them waits."""
+LONGEST_LINE: Final = 1 << 20
+LATEST: Final = 253_402_300_800_000_000
+"""The end of the year 9999, in microseconds: a time beyond it was given in another unit."""
+
+
+_UNREADABLE: Final = (
+    ValueError,
+    LookupError,
+    TypeError,
+    ArithmeticError,
+    AttributeError,
+    RecursionError,
+    csv.Error,
+)
 
 
 class Batch(NamedTuple):
@@ -42,15 +57,22 @@ class Lines:
         self._now = now
         self._names: list[str] | None = None
         self._rest = b""
+        self._is_too_long = False
+        """Of the line whose end has not come yet."""
 
     def feed(self, data: bytes) -> Batch:
         """The events of the lines that are whole now; empty data ends the last one."""
         whole = self._rest + data
+        self._rest = b""
+        lines = whole.split(b"\n")
         if data:
-            whole, _, self._rest = whole.rpartition(b"\n")
-        else:
-            self._rest = b""
-        rows = [self._read(line) for line in whole.decode("utf-8", "replace").splitlines() if line]
+            self._rest = lines.pop()
+        if lines and self._is_too_long:
+            lines[0], self._is_too_long = b"", False
+        if len(self._rest) > LONGEST_LINE:
+            self.bad += not self._is_too_long
+            self._rest, self._is_too_long = b"", True
+        rows = [self._read(line.decode("utf-8", "replace")) for line in lines if line.strip()]
         events = [row for row in rows if row is not None]
         keys = [key for _, _, key in events]
         return Batch(
@@ -64,9 +86,9 @@ class Lines:
             if self._kind == "jsonl":
                 row = json.loads(line)
             else:
-                cells = next(csv.reader([line]))
+                cells = next(csv.reader([line], strict=True))
                 if self._names is None:
-                    self._names = [cell.strip() for cell in cells]
+                    self._names = [cell.strip("\ufeff \t\r") for cell in cells]
                     if "value" not in self._names:
                         raise InvalidArgumentError(
                             "input: the first line of CSV names no column 'value'; give one"
@@ -75,20 +97,36 @@ class Lines:
                 row = dict(zip(self._names, cells, strict=True))
             time = row.get("time")
             stamp = self._now() if time in (None, "") else _microseconds(time)
-            return stamp, float(row["value"]), row.get("key")
+            return stamp, float(row["value"]), _text(row.get("key"))
         except InvalidArgumentError:
             raise
-        except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
+        except _UNREADABLE:
             self.bad += 1
             return None
 
 
 def _microseconds(time: Any) -> int:
     try:
-        return round(float(time) * 1e6)
+        found = round(float(time) * 1e6)
     except ValueError:
-        found = datetime.fromisoformat(time)
-        return int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1e6)
+        given = datetime.fromisoformat(time)
+        given = given if given.tzinfo else given.replace(tzinfo=UTC)
+        found = int(given.timestamp() * 1e6)
+    if not 0 <= found < LATEST:
+        raise ValueError(f"{time} is no time in seconds from 1970 to 9999")
+    return found
+
+
+def _text(key: Any) -> str | None:
+    if key is None or key == "":
+        return None
+    if isinstance(key, bool | int | float):
+        key = json.dumps(key)
+    if isinstance(key, str) and key.isascii() and len(key) <= LONGEST_KEY:
+        return key
+    if not isinstance(key, str) or invalid_keys([key]) is not None:
+        raise ValueError(f"a key is text of at most {LONGEST_KEY} bytes")
+    return key
 
 
 class LineReader:

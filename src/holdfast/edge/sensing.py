@@ -47,10 +47,16 @@ class Feed(Protocol):
     @property
     def ended(self) -> bool: ...
 
+    @property
+    def bad(self) -> int:
+        """What could not be read so far."""
+
     def facts(self) -> dict[str, Any]: ...
 
 
 class SimulatedFeed:
+    bad = 0
+
     def __init__(self, simulated: Simulated) -> None:
         self._simulated = simulated
         self._number = 0
@@ -116,6 +122,10 @@ class LineFeed:
     @property
     def ended(self) -> bool:
         return self._over and self._waiting is None
+
+    @property
+    def bad(self) -> int:
+        return self._lines.bad
 
     def facts(self) -> dict[str, Any]:
         return {"emitted": self._emitted, "bad_lines": self._lines.bad}
@@ -190,6 +200,8 @@ class _Sensing:
         self._path = report
         self._tick = int(layout.frame)
         self._reported = 0
+        self._bad = 0
+        self._warned: set[str] = set()
         self._paused = 0
         """How often no event was taken in, for others were behind."""
         now = runner.clock()
@@ -230,6 +242,10 @@ class _Sensing:
             self._next = now + 2_000
             return
         batch = self._feed.next(now, AT_ONCE)
+        if self._feed.bad > self._bad:
+            self._machine.reject("unreadable line", self._feed.bad - self._bad)
+            self._bad = self._feed.bad
+        self._warn()
         if batch is not None:
             count, sends = self._machine.emit(batch.times, batch.values, batch.keys, now)
             self._feed.took(count)
@@ -247,6 +263,12 @@ class _Sensing:
             # Nothing is due: no event before now will come.
             self._runner.carry(self._machine.advance(now, now))
 
+    def _warn(self) -> None:
+        """Log each reason for which events are left out once."""
+        for reason in self._machine.rejections.keys() - self._warned:
+            self._warned.add(reason)
+            logger.warning("%s: leaves out events and counts them: %s", self._name, reason)
+
     def _is_held_up(self) -> bool:
         hub = self._runner.hub
         return any(hub.backlog(owner) > HIGH_WATER for owner in set(self._machine.owners.values()))
@@ -263,6 +285,7 @@ class _Sensing:
             "taken": machine.taken,
             "late": machine.late,
             "rejected": machine.rejected,
+            "rejections": dict(machine.rejections),
             "buffered": machine.buffered,
             "paused": self._paused,
             "ended": self._ended is not None,

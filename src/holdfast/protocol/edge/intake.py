@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from typing import Any
+
+from holdfast.protocol.edge.formation import name_of
 from holdfast.protocol.edge.messages import Events, Guarantee
 from holdfast.protocol.edge.slot import Slot
 from holdfast.protocol.edge.slots import Slots
@@ -15,6 +19,8 @@ class Intake:
         self._filters = guarantee != "at-least-once"
         self._waits = guarantee != "at-most-once"
         self._most_panes = most_panes
+        self.refused: Counter[tuple[str, str]] = Counter()
+        """Events that could not be added here, by sensor and reason."""
 
     def take(self, slot: Slot, events: Events) -> bool:
         """Whether they follow on; if not, events are missing and nothing is taken."""
@@ -34,7 +40,7 @@ class Intake:
                 if known > 0:
                     times, values = times[known:], values[known:]
                     keys = None if keys is None else keys[known:]
-                slot.add(times, values, keys, self._slots.queries.values(), self._slots.freed)
+                self._add(slot, times, values, keys)
                 slot.offset += len(times)
             elif not self._filters:
                 self._repeat(slot, events, known)
@@ -42,13 +48,18 @@ class Intake:
                 slot.replayed += count
         slot.boundary = max(slot.boundary, events.boundary)
         slot.late = max(slot.late, events.late)
+        slot.rejected = max(slot.rejected, events.rejected)
         return True
+
+    def _add(self, slot: Slot, times: Any, values: Any, keys: Any) -> None:
+        queries, freed = self._slots.queries.values(), self._slots.freed
+        for reason, count in slot.add(times, values, keys, queries, freed).items():
+            self.refused[name_of(slot.sensor), reason] += count
 
     def _repeat(self, slot: Slot, events: Events, known: int) -> None:
         """At least once: what comes again counts again, as long as its pane is there."""
         last = max(slot.offset, events.first + len(events.times) - 1)
-        queries, freed = self._slots.queries.values(), self._slots.freed
-        slot.add(events.times, events.values, events.keys, queries, freed)
+        self._add(slot, events.times, events.values, events.keys)
         slot.offset = last
 
     def _is_full(self, slot: Slot, time: int) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from typing import NamedTuple
 
 from holdfast.protocol.edge.messages import Query, Roster, Sitting, SlotDelta
 from holdfast.protocol.edge.queries import Paned, floor_to
@@ -10,7 +11,20 @@ from holdfast.protocol.edge.slot import Slot
 
 __all__ = ["Slots"]
 
-Counts = tuple[int, int]
+
+class Counts(NamedTuple):
+    """How many events were sent again, came too late, and were refused."""
+
+    replayed: int = 0
+    late: int = 0
+    refused: int = 0
+
+    def plus(self, slot: Slot, query: str) -> Counts:
+        return Counts(
+            self.replayed + slot.replayed,
+            self.late + slot.late + slot.behind.get(query, 0),
+            self.refused + slot.rejected + slot.refused.get(query, 0),
+        )
 
 
 class Slots:
@@ -23,8 +37,8 @@ class Slots:
         """Sensors that have left, and whose last words nobody waits for any longer."""
         self._slots: dict[int, dict[str, Slot]] = {}
         self._sittings = _sittings(roster)
-        self._spent: dict[int, Counts] = {}
-        """By partition, what was counted for sensors that are forgotten."""
+        self._spent: dict[tuple[int, str], Counts] = {}
+        """By partition and query, what was counted for sensors that are forgotten."""
 
     def __iter__(self) -> Iterator[Slot]:
         for slots in self._slots.values():
@@ -76,6 +90,14 @@ class Slots:
         first = max((slot.adopt(paned) for slot in self), default=0)
         return max(first, floor_to(self.roster.origin, paned.length))
 
+    def retire(self, query: str) -> None:
+        """Forget a query."""
+        self.queries.pop(query, None)
+        self.freed.pop(query, None)
+        self._spent = {key: each for key, each in self._spent.items() if key[1] != query}
+        for slot in self:
+            slot.retire(query)
+
     def seat(self, roster: Roster) -> bool:
         """Whether the roster is news."""
         if roster.version <= self.roster.version:
@@ -89,15 +111,16 @@ class Slots:
         return True
 
     def _forget(self, partition: int, slot: Slot) -> None:
-        replayed, late = self._spent.get(partition, (0, 0))
-        self._spent[partition] = replayed + slot.replayed, late + slot.late
+        for query in self.queries:
+            before = self._spent.get((partition, query), Counts())
+            self._spent[partition, query] = before.plus(slot, query)
 
-    def counts(self, partition: int) -> Counts:
-        """How many events were sent again and refused since the partition began."""
-        replayed, late = self._spent.get(partition, (0, 0))
+    def counts(self, partition: int, query: str) -> Counts:
+        """Since the partition began."""
+        counts = self._spent.get((partition, query), Counts())
         for slot in self.of(partition):
-            replayed, late = replayed + slot.replayed, late + slot.late
-        return replayed, late
+            counts = counts.plus(slot, query)
+        return counts
 
     @property
     def leaving(self) -> set[str]:
