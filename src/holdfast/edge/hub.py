@@ -337,7 +337,7 @@ class Hub:
 
     def _read(self, connection: Connection) -> None:
         try:
-            while (count := connection.read(self._piece)) is not None:
+            while (count := self._receive_bytes(connection)) is not None:
                 if not count:
                     self._close(connection, None)
                     return
@@ -345,14 +345,21 @@ class Hub:
                 self._take_frames(connection)
                 if not connection.has_more:
                     return
-        except OSError as error:
-            self._close(connection, str(error))
         except StrangerError as error:
             self.counts["refused"] += 1
             self._close(connection, str(error))
         except FrameError as error:
             self.counts["malformed"] += 1
             self._close(connection, str(error))
+
+    def _receive_bytes(self, connection: Connection) -> int | None:
+        """As `Connection.read`; an error of the connection alone ends it. Those of whoever deals
+        with what has come are none of it."""
+        try:
+            return connection.read(self._piece)
+        except OSError as error:
+            self._close(connection, str(error))
+            return None
 
     def _take_frames(self, connection: Connection) -> None:
         while connection.sock.fileno() >= 0:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import os
 import resource
 import signal
@@ -24,7 +25,7 @@ from holdfast.edge.hub import Hub
 from holdfast.errors import HoldfastError
 from holdfast.protocol.edge.messages import Message, Send
 
-__all__ = ["SUPERVISOR", "Clock", "Machine", "Runner", "asked_to_end", "memory"]
+__all__ = ["SUPERVISOR", "Clock", "Machine", "Runner", "asked_to_end", "memory", "to_json"]
 
 SUPERVISOR: Final = "HOLDFAST_SUPERVISOR"
 """In the environment: the process that keeps this one going, and that it does not outlive."""
@@ -91,7 +92,7 @@ class Runner:
             return Answer(ask.number, error=f"{self.name}: cannot tell {ask.what!r}; ask {known}")
         try:
             body = json.loads(ask.body) if ask.body else None
-            return Answer(ask.number, json.dumps(answer(body), default=_plain).encode())
+            return Answer(ask.number, to_json(answer(body)).encode())
         except (HoldfastError, ValueError, KeyError, TypeError) as error:
             return Answer(ask.number, error=str(error))
 
@@ -115,6 +116,24 @@ def memory() -> int:
         return pages * resource.getpagesize()
     except OSError:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def to_json(value: Any) -> str:
+    """Strict JSON: infinities and NaN, which it does not have as numbers, are strings."""
+    try:
+        return json.dumps(value, default=_plain, allow_nan=False)
+    except ValueError:
+        return json.dumps(_finite(value), default=_plain, allow_nan=False)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return json.dumps(float(value))
+    if isinstance(value, dict):
+        return {_finite(key): _finite(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(each) for each in value]
+    return value
 
 
 def _plain(value: Any) -> Any:
