@@ -77,7 +77,10 @@ def test_only_what_the_memory_does_not_know_is_read_at_a_start(tmp_path: Path) -
     keeper = LineKeeper(path)
     assert keeper.last(len(known)) == {"a": 5}
     keeper.keep([{"query": "b", "start": 6}])
-    assert path.read_bytes()[len(known) :] == b'{"query": "a", "start": 5}\n{"query": "b", "start": 6}\n'
+    assert (
+        path.read_bytes()[len(known) :]
+        == b'{"query": "a", "start": 5}\n{"query": "b", "start": 6}\n'
+    )
     assert keeper.position == path.stat().st_size
     # No line ends there: it is another file, and all of it is read.
     with pytest.raises(StoreCorruptError, match="no window"):

@@ -199,7 +199,7 @@ class Child:
         self.custody = Custody(self.slots, self.options.patience, self.options.give_up)
         self.replication = Replication(self._life)
         self.outbox = Outbox(place.group, self.options.resend)
-        self.intake = Intake(self.slots, place.guarantee, self.options.most_panes)
+        self.intake = Intake(self.slots, self.closing, place.guarantee, self.options.most_panes)
         self._firsts: dict[str, int] = {}
         self._parents_down: set[str] = set()
         self._guests: set[str] = set()

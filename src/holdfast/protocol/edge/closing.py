@@ -41,6 +41,11 @@ class Closing:
             panes[query.id] = self._slots.beginning(query)
             self._ends[partition] = 0
 
+    def through(self, partition: int, query: str) -> int:
+        """Panes before this one are closed: events that come for them are not in them."""
+        beginning = self._slots.beginning(self._slots.queries[query])
+        return max(beginning, self._next.get(partition, {}).get(query, 0))
+
     def retire(self, query: str) -> None:
         for panes in self._next.values():
             panes.pop(query, None)

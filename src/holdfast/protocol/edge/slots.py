@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from holdfast.protocol.edge.messages import Query, Roster, Sitting, SlotDelta
 from holdfast.protocol.edge.queries import Paned, floor_to
 from holdfast.protocol.edge.slot import Slot
@@ -104,6 +107,8 @@ class Slots:
             return False
         self.roster = roster
         self._sittings = _sittings(roster)
+        # One that is back is waited for again.
+        self.given_up -= {each.sensor for each in roster.sittings if each.end is None}
         self.given_up &= self._sittings.keys()
         for partition, slots in self._slots.items():
             for sensor in slots.keys() - self._sittings.keys():
@@ -127,6 +132,15 @@ class Slots:
         """Sensors that have left, and may have said more than has come."""
         ended = {name for name, each in self._sittings.items() if each.end is not None}
         return ended - self.given_up
+
+    def uninvited(self, slot: Slot, times: NDArray[np.int64]) -> NDArray[np.bool_] | None:
+        """Which events are of times when the sensor took no part, for it had been dismissed: panes
+        did not wait for them. None if none is."""
+        sitting = self._sittings[slot.sensor]
+        if sitting.end is None and times.min() >= sitting.start:
+            return None
+        found = times < sitting.start
+        return found if sitting.end is None else found | (times >= sitting.end)
 
     def is_whole(self, slot: Slot, start: int, end: int) -> bool:
         """Whether a sensor has said all it had for this time; of one that has left without a word
