@@ -164,8 +164,9 @@ def run_edge(file: Path, console: Console, *, without_root: bool = False) -> Non
                 restarted = fleet.restart_ended()
                 try:
                     board.show(live, restarted)
-                except Exception as error:
-                    # What cannot be shown is no reason to end what runs.
+                except (Exception, SystemExit) as error:
+                    # What cannot be shown is no reason to end what runs, be it that nobody reads
+                    # the output any more.
                     logger.warning("the nodes run on, but cannot be shown: %s", error)
                 pause.wait(EVERY)
 

@@ -145,6 +145,10 @@ class LineReader:
             if not data:
                 return
 
+    @property
+    def has_more(self) -> bool:
+        return not self._pieces.empty()
+
     def next(self) -> bytes | None:
         """What has come, None for nothing; empty, once, at the end."""
         try:

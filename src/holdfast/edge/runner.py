@@ -23,7 +23,7 @@ from holdfast.edge.errors import NodeEndedError
 from holdfast.edge.frames import Answer, Ask, Carried
 from holdfast.edge.hub import Hub
 from holdfast.errors import HoldfastError
-from holdfast.protocol.edge.messages import Message, Send
+from holdfast.protocol.edge.messages import Beat, Message, Payload, Send
 
 __all__ = ["SUPERVISOR", "Clock", "Machine", "Runner", "asked_to_end", "memory", "to_json"]
 
@@ -71,7 +71,11 @@ class Runner:
 
     def carry(self, sends: Iterable[Send]) -> None:
         for send in sends:
-            self.hub.send(send.to, send.message)
+            message = send.message
+            if isinstance(message, Payload) and self.hub.is_busy(send.to):
+                # A later one has all that is in it; but that this node is alive cannot wait.
+                message = Beat(0, self.clock(), message.life, message.claims)
+            self.hub.send(send.to, message)
 
     def turn(self, longest: float = LONGEST) -> None:
         """Deal with what there is, or wait until there is something."""

@@ -29,6 +29,8 @@ AT_ONCE: Final = 32_768
 """Most events taken in together."""
 HIGH_WATER: Final = 1 << 20
 """Bytes waiting for one owner above which no more events are taken in."""
+QUEUE: Final = 32 << 20
+"""Bytes for one owner: a burst of events with the longest keys."""
 REPORT: Final = 200_000
 """Microseconds between two reports."""
 LINGER: Final = 30.0
@@ -51,11 +53,16 @@ class Feed(Protocol):
     def bad(self) -> int:
         """What could not be read so far."""
 
+    @property
+    def has_more(self) -> bool:
+        """Whether more can be read already."""
+
     def facts(self) -> dict[str, Any]: ...
 
 
 class SimulatedFeed:
     bad = 0
+    has_more = False
 
     def __init__(self, simulated: Simulated) -> None:
         self._simulated = simulated
@@ -127,6 +134,10 @@ class LineFeed:
     def bad(self) -> int:
         return self._lines.bad
 
+    @property
+    def has_more(self) -> bool:
+        return self._reader.has_more
+
     def facts(self) -> dict[str, Any]:
         return {"emitted": self._emitted, "bad_lines": self._lines.bad}
 
@@ -154,6 +165,7 @@ def run_sensor(
         read_credentials(layout.security, layout.home),
         runner.received,
         addresses={child: addresses[child] for child in children},
+        queue=QUEUE,
     )
     runner.hub = hub
     hub.keep(*children)
@@ -253,8 +265,7 @@ class _Sensing:
             if count < len(batch.times):
                 self._paused += 1
                 self._next = now + 2_000
-            elif count == AT_ONCE:
-                # There is more already.
+            elif count == AT_ONCE or self._feed.has_more:
                 self._next = now + 1
             return
         if self._feed.ended and self._ended is None:
