@@ -44,6 +44,8 @@ NOW = 1_700_000_000_000_000
         b'{"value": 1, "key": "\\ud800"}',
         b'{"value": 1, "time": 1e300}',
         b'{"value": 1, "time": 1e12}',
+        b'{"value": 1, "time": 1700086401}',
+        b'{"value": 1, "time": "9999-12-31T00:00:00"}',
         b'{"value": 1, "time": -1}',
         b'{"value": 1, "time": NaN}',
         b'{"value": 1, "time": Infinity}',

@@ -171,7 +171,10 @@ def numbers(values: Floats) -> NDArray[np.bool_]:
 def invalid_keys(keys: Sequence[Any] | NDArray[Any]) -> NDArray[np.bool_] | None:
     """Mark the events whose key no query can group by; None if there are none. An event without a
     key, None, is not one of them."""
-    if set(map(type, keys)) <= _KEY_TYPES and all(map(_is_key, set(keys))):
+    kinds = set(map(type, keys))
+    if kinds <= {str} and max(map(len, keys), default=0) <= LONGEST_KEY and "".join(keys).isascii():
+        return None
+    if kinds <= _KEY_TYPES and all(map(_is_key, set(keys))):
         return None
     found = (not _is_key(key) for key in keys)
     return np.fromiter(found, np.bool_, len(keys))

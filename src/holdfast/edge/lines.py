@@ -27,8 +27,9 @@ PIECE: Final = 1 << 16
 MOST_PIECES: Final = 16
 """That wait; then whoever writes them waits."""
 LONGEST_LINE: Final = 1 << 20
-LATEST: Final = 253_402_300_800_000_000
-"""The end of the year 9999, in microseconds: a time beyond it was given in another unit."""
+AHEAD: Final = 86_400_000_000
+"""Microseconds that an event may be ahead of this clock: a time beyond was given in another unit,
+or by a clock that is wrong, and windows would go on to it."""
 
 
 _UNREADABLE: Final = (
@@ -96,7 +97,11 @@ class Lines:
                     return None
                 row = dict(zip(self._names, cells, strict=True))
             time = row.get("time")
-            stamp = self._now() if time in (None, "") else _microseconds(time)
+            stamp = now = self._now()
+            if time not in (None, ""):
+                stamp = _microseconds(time)
+                if not 0 <= stamp <= now + AHEAD:
+                    raise ValueError(f"{time} is no time from 1970 to tomorrow")
             return stamp, float(row["value"]), _text(row.get("key"))
         except InvalidArgumentError:
             raise
@@ -107,14 +112,10 @@ class Lines:
 
 def _microseconds(time: Any) -> int:
     try:
-        found = round(float(time) * 1e6)
+        return round(float(time) * 1e6)
     except ValueError:
-        given = datetime.fromisoformat(time)
-        given = given if given.tzinfo else given.replace(tzinfo=UTC)
-        found = int(given.timestamp() * 1e6)
-    if not 0 <= found < LATEST:
-        raise ValueError(f"{time} is no time in seconds from 1970 to 9999")
-    return found
+        found = datetime.fromisoformat(time)
+        return int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1e6)
 
 
 def _text(key: Any) -> str | None:

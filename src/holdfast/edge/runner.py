@@ -97,8 +97,12 @@ class Runner:
         try:
             body = json.loads(ask.body) if ask.body else None
             return Answer(ask.number, to_json(answer(body)).encode())
-        except (HoldfastError, ValueError, KeyError, TypeError) as error:
+        except HoldfastError as error:
             return Answer(ask.number, error=str(error))
+        except Exception as error:
+            # Whatever it is that was asked, this node goes on.
+            logger.warning("%s: cannot answer %r: %r", self.name, ask.what, error)
+            return Answer(ask.number, error=f"{self.name}: cannot answer {ask.what!r}: {error!r}")
 
     def figures(self) -> dict[str, Any]:
         """What every node can say of itself."""

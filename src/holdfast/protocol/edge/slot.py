@@ -292,12 +292,14 @@ class _Unfit:
             self._keyed = np.ones(len(values), np.bool_)
             self._note("no key", self._keyed)
             return
-        absent = np.fromiter((key is None for key in keys), np.bool_, len(keys))
+        absent = None
+        if type(None) in set(map(type, keys)):
+            absent = np.fromiter((key is None for key in keys), np.bool_, len(keys))
         self._note("no key", absent)
         invalid = invalid_keys(keys)
         self._note("invalid key", invalid)
         for each in (absent, invalid):
-            if each is not None and each.any():
+            if each is not None:
                 self._keyed = each if self._keyed is None else self._keyed | each
 
     def _note(self, reason: str, found: NDArray[np.bool_] | None) -> None:
