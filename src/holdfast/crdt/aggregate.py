@@ -44,6 +44,7 @@ __all__ = [
     "KeyedPartial",
     "Partial",
     "aggregate",
+    "are_plain",
     "decode_partial",
     "invalid_keys",
     "numbers",
@@ -168,13 +169,18 @@ def numbers(values: Floats) -> NDArray[np.bool_]:
     return ~np.isnan(values)
 
 
+def are_plain(keys: Sequence[Any] | NDArray[Any]) -> bool:
+    """Whether all keys are there, and are short strings of ASCII: what is quickly seen."""
+    try:
+        return "".join(keys).isascii() and max(map(len, keys), default=0) <= LONGEST_KEY
+    except TypeError:
+        return False
+
+
 def invalid_keys(keys: Sequence[Any] | NDArray[Any]) -> NDArray[np.bool_] | None:
     """Mark the events whose key no query can group by; None if there are none. An event without a
     key, None, is not one of them."""
-    kinds = set(map(type, keys))
-    if kinds <= {str} and max(map(len, keys), default=0) <= LONGEST_KEY and "".join(keys).isascii():
-        return None
-    if kinds <= _KEY_TYPES and all(map(_is_key, set(keys))):
+    if are_plain(keys) or (set(map(type, keys)) <= _KEY_TYPES and all(map(_is_key, set(keys)))):
         return None
     found = (not _is_key(key) for key in keys)
     return np.fromiter(found, np.bool_, len(keys))

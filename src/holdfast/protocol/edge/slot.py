@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.crdt import decode_partial, invalid_keys
+from holdfast.crdt import are_plain, decode_partial, invalid_keys
 from holdfast.protocol.edge.messages import Loss, Part, SlotDelta
 from holdfast.protocol.edge.queries import Paned, ceil_to
 
@@ -292,14 +292,14 @@ class _Unfit:
             self._keyed = np.ones(len(values), np.bool_)
             self._note("no key", self._keyed)
             return
-        absent = None
-        if type(None) in set(map(type, keys)):
-            absent = np.fromiter((key is None for key in keys), np.bool_, len(keys))
+        if are_plain(keys):
+            return
+        absent = np.fromiter((key is None for key in keys), np.bool_, len(keys))
         self._note("no key", absent)
         invalid = invalid_keys(keys)
         self._note("invalid key", invalid)
         for each in (absent, invalid):
-            if each is not None:
+            if each is not None and each.any():
                 self._keyed = each if self._keyed is None else self._keyed | each
 
     def _note(self, reason: str, found: NDArray[np.bool_] | None) -> None:
