@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import IO, Any, Self
 
 from holdfast.edge.client import Client
 from holdfast.edge.errors import SilentError
@@ -21,9 +21,20 @@ class EdgeTrial:
     """All nodes of a plant. A context manager: started and ready inside, all ended after it."""
 
     def __init__(
-        self, folder: Path, *, options: Mapping[str, Sequence[str]] | None = None, **plant: Any
+        self,
+        folder: Path,
+        *,
+        options: Mapping[str, Sequence[str]] | None = None,
+        fed: Sequence[str] = (),
+        **plant: Any,
     ) -> None:
+        """`fed`: sensors that read lines of JSON, and run when `feed` starts them."""
         self.file = write_plant(folder, **plant)
+        for name in fed:
+            table = f"[sensors.{name}]\n"
+            text = self.file.read_text()
+            self.file.write_text(text.replace(table, f'{table}input = "jsonl"\n'))
+        self._fed = tuple(fed)
         self.layout = Layout.read(self.file)
         self.fleet = Fleet(self.layout, self.file, folder / "logs", options or {})
         self.client = Client(self.layout)
@@ -33,12 +44,26 @@ class EdgeTrial:
 
     def __enter__(self) -> Self:
         try:
-            self.fleet.start_all()
+            layout = self.layout
+            sensors = [name for name in layout.sensors if name not in self._fed]
+            self.fleet.start("root", *layout.intermediates, *layout.children, *sensors)
             self.wait(lambda: len(self.windows()) > 0, 40.0)
         except BaseException:
             self.close()
             raise
         return self
+
+    def feed(self, name: str) -> IO[bytes]:
+        """Start a sensor that reads lines: where to write them."""
+        pipe = self.fleet.start(name, fed=True)
+        assert pipe is not None
+        self.wait(self.fleet.report(name).exists)
+        return pipe
+
+    def report(self, name: str) -> dict[str, Any]:
+        """What a sensor says of itself."""
+        found: dict[str, Any] = json.loads(self.fleet.report(name).read_text())
+        return found
 
     def __exit__(self, *_: object) -> None:
         self.close()

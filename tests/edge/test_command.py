@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from harness.edge import EdgeTrial
 from holdfast.cli import app
 from holdfast.edge.client import Client
 from holdfast.edge.layout import Layout
@@ -94,6 +95,50 @@ def test_an_edge_of_two_groups_is_run_asked_and_relieved_of_a_sensor(
     assert {each["complete"] for each in windows()} == {True}
     running.send_signal(signal.SIGTERM)
     assert running.wait(20) == 0
+
+
+def test_queries_are_added_with_options_and_removed(tmp_path: Path) -> None:
+    queries = {"count": {"aggregate": "count", "size": "1s"}}
+    with EdgeTrial(tmp_path, children=2, sensors=1, rate=500, queries=queries) as trial:
+        file = str(trial.file)
+
+        def windows(query: str) -> list[dict[str, Any]]:
+            return [each for each in trial.windows() if each["query"] == query]
+
+        with pytest.raises(InvalidArgumentError, match=r"sensors.s1 has no keys"):
+            command("query", "add", file, "peak", "max", "1s", "--keyed")
+        body = {"name": "peak", "aggregate": "max", "size": "1s", "keyed": True}
+        with pytest.raises(InvalidArgumentError, match=r"sensors.s1 has no keys"):
+            trial.client.ask("root", "add", body)
+        shares = ("query", "add", file, "spread", "quantiles", "1s", "--shares")
+        assert command(*shares, "0.1,0.9", "--k", "50") == "spread: registered\n"
+        assert command(*shares, "0.1,0.9", "--k", "50") == "spread: registered\n"
+        given = ["0.1,0.9", "--k", "50"]
+        for other in (["0.5", "--k", "50"], ["0.1,0.9"], [*given, "--slide", "500ms"]):
+            with pytest.raises(InvalidArgumentError, match="another one; choose another name"):
+                command(*shares, *other)
+        with pytest.raises(InvalidArgumentError, match="no list of numbers"):
+            command(*shares, "a,b")
+        with pytest.raises(InvalidArgumentError, match=r"lg_k: is for distinct"):
+            command("query", "add", file, "other", "top_k", "1s", "--lg-k", "5")
+        first = trial.wait(lambda: windows("spread"))
+        assert len(first[0]["answer"]) == 2
+        assert command("query", "remove", file, "spread") == "spread: removed\n"
+        with pytest.raises(InvalidArgumentError, match="not registered; there are: count"):
+            command("query", "remove", file, "spread")
+        listed = command("query", "list", file)
+        assert "count" in listed
+        assert "spread" not in listed
+        ended = len(windows("spread"))
+        # The name may mean something else now, and a root that is started again remembers which.
+        assert command("query", "add", file, "spread", "count", "1s") == "spread: registered\n"
+        trial.fleet.kill("root")
+        trial.fleet.start("root")
+        assert trial.wait(lambda: windows("spread")[ended:])[0]["answer"] == 500
+        shown = command("status", file)
+        assert all(name in shown for name in ("c1", "c2", "alive"))
+        assert json.loads(command("status", file, "root"))["paused"] == ""
+        assert "is in" in command("query", "remove", file, "count")
 
 
 def _report(layout: Layout, name: str) -> Path:

@@ -13,7 +13,15 @@ from hypothesis import strategies as st
 from holdfast.edge import frames
 from holdfast.edge.errors import FrameError
 from holdfast.edge.frames import LARGEST_FRAME, Frames, decode, encode
-from holdfast.protocol.edge.messages import Beat, Claim, Events, PaneClosed, PanePartial, Resume
+from holdfast.protocol.edge.messages import (
+    Beat,
+    Claim,
+    Events,
+    PaneClosed,
+    PanePartial,
+    Payload,
+    Resume,
+)
 
 
 def events(count: int = 3, keys: list[str] | None = None) -> Events:
@@ -132,3 +140,33 @@ def test_every_message_of_the_protocol_has_a_tag() -> None:
     from holdfast.protocol.edge.messages import Message
 
     assert set(get_args(Message)) <= set(frames._KINDS)
+
+
+@pytest.mark.parametrize(
+    "bodies",
+    [
+        [b"\xff"],
+        [b"\xff\x01"],
+        [b"\xff\x00x"],
+        [b"\xff\x02x"],
+        [b"\xff\x01x", b"\xff\x01x"],
+        [b"\xff\x01" + b"x" * 600, b"\xff\x00" + b"x" * 600],
+    ],
+)
+def test_chunks_of_no_message_are_refused(bodies: list[bytes]) -> None:
+    assembly = frames.Assembly(1_000)
+    for body in bodies[:-1]:
+        assert assembly.take(body) is None
+    with pytest.raises(FrameError):
+        assembly.take(bodies[-1])
+
+
+def test_a_short_message_may_come_between_two_chunks() -> None:
+    beat, payload = encode(Beat(1, 2, 3)), encode(Payload(1, 0, 1, (), ()))
+    data = bytes(4) + payload[4:] + b"x" * (frames.CHUNK * 2)
+    first, second, third = (head[4:] + bytes(rest) for head, rest in frames.chunks(data))
+    assembly = frames.Assembly()
+    assert assembly.take(first) is None
+    assert assembly.take(beat[4:]) == beat[4:]
+    assert assembly.take(second) is None
+    assert assembly.take(third) == data[4:]

@@ -17,7 +17,7 @@ from holdfast.edge.frames import Carried
 from holdfast.edge.hub import Hub
 from holdfast.edge.security import OPEN, Credentials, read_credentials
 from holdfast.errors import InvalidArgumentError
-from holdfast.protocol.edge.messages import Beat, Events, Resume
+from holdfast.protocol.edge.messages import Beat, Events, Part, Payload, Resume, SlotDelta
 from holdfast.topology.security import Security
 from tests.wire.certificates import Authority
 
@@ -33,6 +33,7 @@ class Node:
         address: str | None = None,
         addresses: dict[str, str] | None = None,
         queue: int = 4 << 20,
+        largest: int = 1 << 30,
     ) -> None:
         self.found: list[tuple[str, Carried]] = []
         self.address = address
@@ -43,6 +44,7 @@ class Node:
             address=address,
             addresses=addresses,
             queue=queue,
+            largest=largest,
         )
 
 
@@ -262,3 +264,49 @@ def test_a_process_that_is_gone_is_told_and_one_that_hangs_up_is_not(stack: Exit
     until(lambda: watcher.counts["probes_answered"] > 1)
     called.hub.close()
     until(lambda: ended == ["c1"])
+
+
+def payload(size: int) -> Payload:
+    part = Part("q", 0, bytes(size), 1, 1)
+    return Payload(1, 0, 1, (), (SlotDelta(0, "s", 0, 1, 1, (part,)),))
+
+
+@pytest.mark.parametrize("size", [(1 << 20) - 200, (1 << 20) - 20, 5 << 20, 9 << 20, 40 << 20])
+def test_a_state_of_any_size_arrives(stack: ExitStack, size: int) -> None:
+    called, caller = pair(stack)
+    caller.hub.keep("c1")
+    turn([called, caller], lambda: caller.hub.is_open("c1"))
+    assert caller.hub.send("c1", payload(size))
+    turn([called, caller], lambda: len(called.found) == 1, 30)
+    assert called.found[0][1] == payload(size)
+
+
+def test_a_long_message_does_not_hold_up_a_short_one(stack: ExitStack) -> None:
+    called, caller = pair(stack)
+    caller.hub.keep("c1")
+    turn([called, caller], lambda: caller.hub.is_open("c1"))
+    assert caller.hub.send("c1", payload(60 << 20))
+    assert caller.hub.is_busy("c1")
+    assert not caller.hub.send("c1", payload(2 << 20)), "one of them at a time"
+    assert caller.hub.send("c1", Beat(1, 2, 3))
+    assert caller.hub.counts["dropped"] == 1
+    turn([called, caller], lambda: len(called.found) == 2, 30)
+    assert [type(message) for _, message in called.found] == [Beat, Payload]
+    assert not caller.hub.is_busy("c1")
+    assert caller.hub.send("c1", payload(2 << 20))
+    turn([called, caller], lambda: len(called.found) == 3, 30)
+
+
+def test_what_is_too_long_for_any_message_is_left_out_and_said(
+    stack: ExitStack, caplog: pytest.LogCaptureFixture
+) -> None:
+    called, caller = pair(stack, largest=3 << 20)
+    caller.hub.keep("c1")
+    turn([called, caller], lambda: caller.hub.is_open("c1"))
+    assert not caller.hub.send("c1", payload(4 << 20))
+    assert not caller.hub.send("c1", payload(4 << 20))
+    assert caller.hub.counts["oversized"] == 2
+    assert [record.levelname for record in caplog.records] == ["ERROR"]
+    assert "fewer keys" in caplog.text
+    assert caller.hub.send("c1", Beat(1, 2, 3))
+    turn([called, caller], lambda: len(called.found) == 1)

@@ -76,6 +76,11 @@ def test_a_name_that_nobody_has(tmp_path: Path) -> None:
         ("[sensors.s1]", "[sensors.c1]", r"\[sensors.c1\]: the name is taken by \[children.c1\]"),
         ("rate = 500", 'group = "egde"', r"\[sensors.s1\] group: no child .* .did you mean 'edge'"),
         ('"mean"', '"meen"', r"\[queries.load\] aggregate: .* .did you mean 'mean'"),
+        (
+            'slide = "2s"',
+            "keyed = true",
+            r"\[queries.tail\] keyed: sensors.s1 has no keys: .*; giv",
+        ),
         ('slide = "2s"', 'slide = "20s"', r"\[queries.tail\] slide: 20s is longer than the size"),
         ('sync = "200ms"', 'heartbeat = "5s"', r"heartbeat: is longer than the panes of \[queri"),
         ("shares = [0.5, 0.99]", "lg_k = 12", r"\[queries.tail\] lg_k: is for distinct, not for q"),

@@ -44,6 +44,10 @@ def test_a_child_that_runs_has_loaded_none_of_them_either(tmp_path: Path) -> Non
         assert [each["id"] for each in trial.client.ask("root", "queries")] == ["count", "most"]
         with pytest.raises(InvalidArgumentError, match="cannot tell 'secrets'"):
             trial.client.ask("root", "secrets")
+        for what in ("add", "remove", "dismiss", "windows"):
+            for body in ("x", 5, {"first": "x", "sensor": [], "name": []}):
+                with pytest.raises(InvalidArgumentError):
+                    trial.client.ask("root", what, body)
         processes = list(trial.fleet.processes.values())
     assert all(process.poll() is not None for process in processes)
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import time
+from collections import Counter
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from pathlib import Path
 from threading import Event
 from typing import Any, Final
@@ -15,12 +18,16 @@ from rich.table import Table
 from holdfast.edge.client import Client
 from holdfast.edge.errors import SilentError
 from holdfast.edge.fleet import Fleet
-from holdfast.edge.layout import Layout
+from holdfast.edge.layout import ROOT, Layout
 from holdfast.edge.runner import asked_to_end
 
-__all__ = ["ask_all", "node_table", "run_edge"]
+__all__ = ["ask_all", "node_table", "run_edge", "show_status"]
 
 EVERY: Final = 1.0
+SHOWN_KEYS: Final = 5
+SHOWN_TEXT: Final = 200
+
+logger = logging.getLogger("holdfast.edge")
 
 
 def ask_all(client: Client, fleet: Fleet, *, patience: float = 0.3) -> dict[str, Any]:
@@ -74,12 +81,66 @@ def _worst_phi(name: str, statuses: Mapping[str, Any]) -> str:
     return f"[red]{text}[/]" if worst >= 8 else text
 
 
+def refusals(statuses: Mapping[str, Any]) -> list[str]:
+    """Lines about events that children have refused: by sensor and reason, summed over them."""
+    found: Counter[tuple[str, str]] = Counter()
+    for status in statuses.values():
+        for sensor, reasons in ((status or {}).get("refused") or {}).items():
+            found.update({(sensor, reason): count for reason, count in reasons.items()})
+    return [
+        f"{sensor}: {count:,} events refused: {reason}"
+        for (sensor, reason), count in sorted(found.items())
+    ]
+
+
+def show_status(client: Client, layout: Layout, console: Console) -> None:
+    """All nodes of the file, and whatever is wrong."""
+    statuses = {name: _ask(client, name) for name in (ROOT, *layout.children)}
+    statuses |= {name: _ask(client, name) for name in layout.intermediates}
+    console.print(node_table(layout, statuses))
+    for line in _notes(statuses):
+        console.print(line, style="yellow", markup=False, highlight=False, soft_wrap=True)
+
+
+def _ask(client: Client, node: str) -> Any:
+    try:
+        return client.ask(node, "status", patience=1.0)
+    except SilentError:
+        return None
+
+
+def _notes(statuses: Mapping[str, Any]) -> list[str]:
+    """What a table has no room for."""
+    root = statuses.get(ROOT)
+    found = [] if root is not None else ["root: does not answer"]
+    if root is not None and root.get("paused"):
+        found.append(f"root: cannot write windows down: {root['paused']}; make room for them")
+    return found + refusals(statuses)
+
+
 def window_text(window: Mapping[str, Any]) -> str:
     """One line about a window."""
     at = time.strftime("%H:%M:%S", time.localtime(window["start"] / 1e6))
     late = (window["at"] - window["newest"]) / 1e3 if window["newest"] else 0.0
-    text = f"{window['query']} from {at}: {window['answer']}"
+    text = f"{window['query']} from {at}: {_short(window)}"
+    if not window["complete"]:
+        text += f", not complete ({window['missing']:,} missing)"
     return text + ("" if not window["newest"] else f", {late:.0f} ms after its last event")
+
+
+def _short(window: Mapping[str, Any]) -> str:
+    """The answer, in a line at most."""
+    answer = window["answer"]
+    if isinstance(answer, dict):
+        shown = dict(islice(answer.items(), SHOWN_KEYS))
+        more = window.get("keys", len(answer)) - len(shown)
+        text = _cut(str(shown))
+        return f"{text} and {more:,} more keys" if more else text
+    return _cut(str(answer))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= SHOWN_TEXT else text[:SHOWN_TEXT] + " ..."
 
 
 def run_edge(file: Path, console: Console, *, without_root: bool = False) -> None:
@@ -97,16 +158,44 @@ def run_edge(file: Path, console: Console, *, without_root: bool = False) -> Non
             fleet.start_all()
         console.print(f"running {', '.join(fleet.processes)}; logs in {folder}", soft_wrap=True)
         pause = Event()
-        seen = 0
+        board = _Board(layout, fleet, client, console)
         with Live(console=console, auto_refresh=False, transient=False) as live:
             while not ending():
-                for name in fleet.restart_ended():
-                    console.print(f"{name} had ended, and is started again", style="yellow")
-                statuses = ask_all(client, fleet)
-                live.update(node_table(layout, statuses), refresh=console.is_terminal)
-                if statuses.get("root"):
-                    said = client.ask("root", "windows", {"first": seen})
-                    seen = said["next"]
-                    for window in said["windows"][-10:]:
-                        console.print(window_text(window), markup=False, highlight=False)
+                restarted = fleet.restart_ended()
+                try:
+                    board.show(live, restarted)
+                except (Exception, SystemExit) as error:
+                    # What cannot be shown is no reason to end what runs, be it that nobody reads
+                    # the output any more.
+                    logger.warning("the nodes run on, but cannot be shown: %s", error)
                 pause.wait(EVERY)
+
+
+class _Board:
+    def __init__(self, layout: Layout, fleet: Fleet, client: Client, console: Console) -> None:
+        self._layout = layout
+        self._fleet = fleet
+        self._client = client
+        self._console = console
+        self._next = 0
+        self._noted: set[str] = set()
+
+    def show(self, live: Live, restarted: Iterable[str]) -> None:
+        console = self._console
+        for name in restarted:
+            console.print(f"{name} had ended, and is started again", style="yellow")
+        statuses = ask_all(self._client, self._fleet)
+        live.update(node_table(self._layout, statuses), refresh=console.is_terminal)
+        root = statuses.get(ROOT)
+        if root:
+            asked = {"first": self._next, "keys": SHOWN_KEYS}
+            said = self._client.ask(ROOT, "windows", asked)
+            self._next = said["next"]
+            for window in said["windows"][-10:]:
+                console.print(window_text(window), markup=False, highlight=False)
+        for line in _notes(statuses) if root else ():
+            # Once for each thing, not for each count of it.
+            topic = "".join(each for each in line if not each.isdigit())
+            if topic not in self._noted:
+                self._noted.add(topic)
+                console.print(line, style="yellow", markup=False, highlight=False)

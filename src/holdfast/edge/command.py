@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -152,6 +152,28 @@ def run(
 
 
 @edge.command()
+def status(
+    file: File,
+    node: Annotated[
+        str | None, typer.Argument(help="All that this node says of itself, as JSON.")
+    ] = None,
+) -> None:
+    """Show how the nodes of an edge are that runs, and what they have refused."""
+    import json
+
+    from holdfast.edge.board import show_status
+    from holdfast.edge.client import Client
+    from holdfast.edge.layout import Layout
+
+    layout = Layout.read(file)
+    with Client(layout) as client:
+        if node is None:
+            show_status(client, layout, Console())
+        else:
+            print(json.dumps(client.ask(node, "status"), indent=2))
+
+
+@edge.command()
 def dismiss(
     file: File, sensor: Annotated[str, typer.Argument(help="A sensor that is gone.")]
 ) -> None:
@@ -186,6 +208,11 @@ def query_add(
     size: Annotated[str, typer.Argument(help="How much time a window covers, as 10s.")],
     slide: Annotated[str | None, typer.Option(help="How often there is one.")] = None,
     keyed: Annotated[bool, typer.Option("--keyed", help="A result for each key.")] = False,
+    k: Annotated[
+        int | None, typer.Option("--k", help="top_k: how many; quantiles: how exact.")
+    ] = None,
+    lg_k: Annotated[int | None, typer.Option("--lg-k", help="distinct: how exact.")] = None,
+    shares: Annotated[str | None, typer.Option(help="quantiles: which ones, as 0.5,0.99.")] = None,
 ) -> None:
     """Ask something more of an edge that runs."""
     from dataclasses import replace
@@ -195,13 +222,44 @@ def query_add(
     from holdfast.topology.settings import Named
 
     layout = Layout.read(file)
-    asked = Query(aggregate=aggregate, size=size, slide=slide, keyed=keyed)
+    body: dict[str, Any] = {
+        "aggregate": aggregate,
+        "size": size,
+        "slide": slide,
+        "keyed": keyed,
+        "k": k,
+        "lg_k": lg_k,
+        "shares": _shares(shares),
+    }
     # The checks of a file go for it too.
-    replace(layout, queries=Named({**layout.queries, name: asked}))
-    body = {"name": name, "aggregate": aggregate, "size": size, "slide": slide, "keyed": keyed}
+    replace(layout, queries=Named({**layout.queries, name: Query(**body)}))
     with Client(layout) as client:
-        client.ask("root", "add", body)
+        client.ask("root", "add", {"name": name, **body})
     print(f"{name}: registered")
+
+
+def _shares(given: str | None) -> list[float] | None:
+    try:
+        return None if given is None else [float(each) for each in given.split(",")]
+    except ValueError:
+        raise InvalidArgumentError(
+            f"--shares: {given!r} is no list of numbers; give them as 0.5,0.99"
+        ) from None
+
+
+@query.command("remove")
+def query_remove(
+    file: File, name: Annotated[str, typer.Argument(help="What it is called.")]
+) -> None:
+    """Ask something no longer: its windows end, and nothing of it is remembered."""
+    from holdfast.edge.client import Client
+    from holdfast.edge.layout import Layout
+
+    with Client(Layout.read(file)) as client:
+        said = client.ask("root", "remove", {"name": name})
+    print(f"{name}: removed")
+    if said["in_file"]:
+        print(f"{name}: is in {file} too; take it out, or it is back when the root starts again")
 
 
 @query.command("list")

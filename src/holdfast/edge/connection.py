@@ -9,7 +9,7 @@ from collections import deque
 from contextlib import suppress
 from typing import Final
 
-from holdfast.edge.frames import Frames
+from holdfast.edge.frames import Assembly, Frames
 from holdfast.edge.handshake import Called, Caller
 
 __all__ = ["Connection", "set_options"]
@@ -41,6 +41,9 @@ class Connection:
         self.waiting: deque[memoryview] = deque()
         self.size = 0
         """Bytes that wait."""
+        self.bulk: deque[tuple[bytes, memoryview]] = deque()
+        """The rest of a long message, in chunks: each goes when nothing else waits."""
+        self.assembly = Assembly()
         self.events = 0
         """What the selector looks for."""
 
@@ -48,7 +51,7 @@ class Connection:
     def is_open(self) -> bool:
         return self.handshake is None
 
-    def put(self, data: bytes) -> None:
+    def put(self, data: bytes | memoryview) -> None:
         self.waiting.append(memoryview(data))
         self.size += len(data)
 
@@ -56,7 +59,11 @@ class Connection:
         """Send what waits, as far as it is taken now; how many bytes. Raises OSError."""
         before, waiting, sock = self.size, self.waiting, self.sock
         try:
-            while waiting:
+            while waiting or self.bulk:
+                if not waiting:
+                    for piece in self.bulk.popleft():
+                        before += len(piece)
+                        self.put(piece)
                 if isinstance(sock, ssl.SSLSocket):
                     sent = sock.send(waiting[0])
                 else:

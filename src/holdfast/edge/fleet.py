@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Self
+from typing import IO, Final, Self
 
 from holdfast.edge.errors import NodeEndedError
 from holdfast.edge.layout import Layout
@@ -43,7 +43,8 @@ class Fleet:
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
 
-    def start(self, *names: str) -> None:
+    def start(self, *names: str, fed: bool = False) -> IO[bytes] | None:
+        """`fed`: returns the standard input of the last one, whose it is; else none has one."""
         for name in names:
             role = self.layout.role(name)
             command = [sys.executable, "-m", "holdfast", "edge", role, str(self.file), name]
@@ -53,13 +54,14 @@ class Fleet:
             with self.log(name).open("ab") as log:
                 self.processes[name] = subprocess.Popen(
                     command,
-                    stdin=subprocess.DEVNULL,
+                    stdin=subprocess.PIPE if fed else subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
                     env={**os.environ, SUPERVISOR: str(os.getpid())},
                     # Ctrl-C is for whoever started them: it ends them in order.
                     start_new_session=True,
                 )
+        return self.processes[names[-1]].stdin if fed else None
 
     def start_all(self) -> None:
         """Everybody of the file, the root first."""

@@ -2,6 +2,7 @@
 
     u32 length of what follows | u8 tag | body
     body of Events: u32 length of its header | header, msgpack | times, int64[] | values, float64[]
+    a message longer than a chunk, as several frames: tag 255 | u8 first (1), last (2) | some of it
 
 All numbers are little-endian. What comes from a socket is trusted in nothing: its size is bounded
 before it is kept, and every field is checked for its type. Whatever does not fit is a FrameError,
@@ -21,9 +22,24 @@ from holdfast.edge.errors import FrameError
 from holdfast.protocol.edge import messages
 from holdfast.protocol.edge.messages import Events, Message
 
-__all__ = ["LARGEST_FRAME", "Answer", "Ask", "Carried", "Frames", "encode"]
+__all__ = [
+    "CHUNK",
+    "LARGEST_FRAME",
+    "LARGEST_MESSAGE",
+    "Answer",
+    "Ask",
+    "Assembly",
+    "Carried",
+    "Frames",
+    "chunks",
+    "encode",
+]
 
 LARGEST_FRAME: Final = 8 << 20
+CHUNK: Final = 1 << 20
+"""Bytes of a message in one frame; between two of them shorter messages go."""
+LARGEST_MESSAGE: Final = 1 << 30
+"""Of those that have shown who they are."""
 LARGEST_HELLO: Final = 1024
 """Before the other has shown who it is."""
 
@@ -74,11 +90,15 @@ _KINDS: Final = (
     messages.Adopted,
     Ask,
     Answer,
+    messages.Retire,
 )
 _TAGS: Final = {kind: tag for tag, kind in enumerate(_KINDS)}
 _PREFIX: Final = struct.Struct("<IB")
 _LENGTH: Final = struct.Struct("<I")
 _WIDTH: Final = 8
+_CHUNK_TAG: Final = 255
+_FIRST: Final = 1
+_LAST: Final = 2
 
 
 class _Header(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
@@ -92,6 +112,7 @@ class _Header(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     replayed: bool
     late: int
     newest: int
+    rejected: int
 
 
 def _plain(value: Any) -> Any:
@@ -110,15 +131,15 @@ _decoders: Final[dict[int, msgspec.msgpack.Decoder[Any]]] = {
 }
 
 
-def encode(message: Carried) -> bytes:
+def encode(message: Carried, largest: int = LARGEST_MESSAGE) -> bytes:
     """The whole frame. What is queued stays as it is, whatever the sender does to its arrays."""
     if isinstance(message, Events):
         return _encode_events(message)
     body = _encoder.encode(message)
-    if len(body) + 1 > LARGEST_FRAME:
+    if len(body) + 1 > largest:
         raise FrameError(
-            f"a {type(message).__name__} has {len(body)} bytes, a frame {LARGEST_FRAME}; let "
-            "queries have fewer keys, or shorter windows"
+            f"a {type(message).__name__} has {len(body)} bytes, at most {largest} are "
+            "sent; let queries have fewer keys, or shorter windows"
         )
     return _PREFIX.pack(len(body) + 1, _TAGS[type(message)]) + body
 
@@ -137,6 +158,7 @@ def _encode_events(events: Events) -> bytes:
             events.replayed,
             events.late,
             events.newest,
+            events.rejected,
         )
     )
     length = 1 + _LENGTH.size + len(header) + 2 * _WIDTH * count
@@ -151,6 +173,43 @@ def _encode_events(events: Events) -> bytes:
             np.ascontiguousarray(events.values, "<f8").tobytes(),
         )
     )
+
+
+def chunks(data: bytes) -> list[tuple[bytes, memoryview]]:
+    """A frame of any length as frames that are short: the beginning of each, and the rest."""
+    body = memoryview(data)[_LENGTH.size :]
+    starts = range(0, len(body), CHUNK)
+    found = []
+    for start in starts:
+        piece = body[start : start + CHUNK]
+        marks = _FIRST * (start == 0) | _LAST * (start == starts[-1])
+        found.append((_PREFIX.pack(len(piece) + 2, _CHUNK_TAG) + bytes((marks,)), piece))
+    return found
+
+
+class Assembly:
+    """Makes messages of the frames that come by one connection."""
+
+    def __init__(self, largest: int = LARGEST_MESSAGE) -> None:
+        self._largest = largest
+        self._pieces: list[bytes] = []
+        self._size = 0
+
+    def take(self, body: bytes) -> bytes | None:
+        """A whole message, as `decode` takes it; None if more of it is to come."""
+        if body[0] != _CHUNK_TAG:
+            return body
+        if len(body) < 3 or bool(body[1] & _FIRST) != (not self._pieces):
+            raise FrameError("a chunk of no message")
+        self._size += len(body) - 2
+        if self._size > self._largest:
+            raise FrameError(f"a message of more than {self._largest} bytes")
+        self._pieces.append(body[2:])
+        if not body[1] & _LAST:
+            return None
+        whole = b"".join(self._pieces)
+        self._pieces, self._size = [], 0
+        return whole
 
 
 def frame(data: bytes) -> bytes:
@@ -198,6 +257,7 @@ def _decode_events(body: bytes) -> Events:
         header.replayed,
         header.late,
         header.newest,
+        header.rejected,
     )
 
 

@@ -6,7 +6,8 @@ cannot be sent is dropped and counted: the protocol takes any message for lost a
 
 Nothing here grows without bound: input is read no faster than it is dealt with, output queues have
 a limit, and callers that have not shown who they are have few connections, small frames and little
-time.
+time. A message longer than a chunk goes in pieces, one such message at a time to each node; shorter
+ones go between the pieces.
 """
 
 from __future__ import annotations
@@ -24,11 +25,21 @@ from typing import Final
 
 from holdfast.edge.connection import Connection, set_options
 from holdfast.edge.errors import FrameError, StrangerError
-from holdfast.edge.frames import LARGEST_FRAME, Carried, decode, encode, frame
+from holdfast.edge.frames import (
+    CHUNK,
+    LARGEST_FRAME,
+    LARGEST_MESSAGE,
+    Carried,
+    chunks,
+    decode,
+    encode,
+    frame,
+)
 from holdfast.edge.handshake import NONCE, Called, Caller
 from holdfast.edge.probes import Probes
 from holdfast.edge.security import Credentials, check_reach
 from holdfast.errors import InvalidArgumentError
+from holdfast.protocol.edge.messages import Events
 from holdfast.topology.addresses import Address, parse_address
 
 __all__ = ["Hub"]
@@ -62,6 +73,7 @@ class Hub:
         watched: Mapping[str, str] | None = None,
         ended: Callable[[str], None] | None = None,
         queue: int = QUEUE,
+        largest: int = LARGEST_MESSAGE,
     ) -> None:
         """`address`: where to listen, if at all; `addresses`: of those that may be called. When one
         of the `watched` hangs up and its address refuses a call, `ended` is told."""
@@ -72,6 +84,7 @@ class Hub:
         self._credentials = credentials
         self._receive = receive
         self._queue = queue
+        self._largest = largest
         self._addresses = {other: parse_address(each) for other, each in (addresses or {}).items()}
         watching = {other: parse_address(each) for other, each in (watched or {}).items()}
         self._probes = Probes(name, watching, ended, self.counts)
@@ -137,15 +150,37 @@ class Hub:
             self.counts["dropped"] += 1
             return False
         if message is not self._encoded[0]:
-            self._encoded = message, encode(message)
+            try:
+                self._encoded = message, encode(message, self._largest)
+            except FrameError as error:
+                self._tell_oversized(error)
+                return False
         data = self._encoded[1]
-        if connection.size + len(data) > (self._queue if connection.is_open else EARLY_QUEUE):
+        # Events are read in their order; what is long else may come after what is sent later.
+        if len(data) > CHUNK and not isinstance(message, Events):
+            if connection.bulk or not connection.is_open:
+                self.counts["dropped"] += 1
+                return False
+            connection.bulk.extend(chunks(data))
+            self._write(connection)
+        elif connection.size + len(data) > (self._queue if connection.is_open else EARLY_QUEUE):
             self.counts["dropped"] += 1
             return False
-        self._put(connection, data)
+        else:
+            self._put(connection, data)
         self.counts["sent"] += 1
         self.bytes_by_kind[type(message).__name__] += len(data)
         return True
+
+    def is_busy(self, node: str) -> bool:
+        """Whether a long message is on its way to it: another one would not be taken."""
+        there = self._open.get(node)
+        return bool(there and there[-1].bulk)
+
+    def _tell_oversized(self, error: FrameError) -> None:
+        if not self.counts["oversized"]:
+            logger.error("%s: cannot be sent and is left out: %s", self.name, error)
+        self.counts["oversized"] += 1
 
     def _connection(self, to: str) -> Connection | None:
         there = self._open.get(to)
@@ -337,7 +372,7 @@ class Hub:
 
     def _read(self, connection: Connection) -> None:
         try:
-            while (count := connection.read(self._piece)) is not None:
+            while (count := self._receive_bytes(connection)) is not None:
                 if not count:
                     self._close(connection, None)
                     return
@@ -345,14 +380,21 @@ class Hub:
                 self._take_frames(connection)
                 if not connection.has_more:
                     return
-        except OSError as error:
-            self._close(connection, str(error))
         except StrangerError as error:
             self.counts["refused"] += 1
             self._close(connection, str(error))
         except FrameError as error:
             self.counts["malformed"] += 1
             self._close(connection, str(error))
+
+    def _receive_bytes(self, connection: Connection) -> int | None:
+        """As `Connection.read`; an error of the connection alone ends it. Those of whoever deals
+        with what has come are none of it."""
+        try:
+            return connection.read(self._piece)
+        except OSError as error:
+            self._close(connection, str(error))
+            return None
 
     def _take_frames(self, connection: Connection) -> None:
         while connection.sock.fileno() >= 0:
@@ -361,10 +403,12 @@ class Hub:
                 return
             if connection.handshake is not None:
                 self._greet(connection, data)
-            else:
-                assert connection.peer is not None
+                continue
+            assert connection.peer is not None
+            whole = connection.assembly.take(data)
+            if whole is not None:
                 self.counts["received"] += 1
-                self._receive(connection.peer, decode(data))
+                self._receive(connection.peer, decode(whole))
 
     def _write(self, connection: Connection) -> None:
         if not connection.is_open:
@@ -411,7 +455,7 @@ class Hub:
         """Let what waits go out, for a while."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline and any(
-            each.size for there in self._open.values() for each in there
+            each.size or each.bulk for there in self._open.values() for each in there
         ):
             self.poll(0.01)
 

@@ -455,6 +455,16 @@ def _check_groups(layout: Layout) -> Iterator[Problem]:
                 yield Problem(f"intermediates.{name}", "layer", message)
 
 
+def _keyless(layout: Layout) -> list[str]:
+    """The sensors that are known to send events without a key."""
+    return [
+        name
+        for name, sensor in layout.sensors.items()
+        if isinstance(sensor, Sensor) and is_sound(sensor, "input", "keys")
+        if sensor.input == "simulated" and not sensor.keys
+    ]
+
+
 def _check_queries(layout: Layout) -> Iterator[Problem]:
     for name, query in layout.queries.items():
         place = f"queries.{name}"
@@ -466,6 +476,10 @@ def _check_queries(layout: Layout) -> Iterator[Problem]:
                 owners = [each for each, options in AGGREGATES.items() if option in options]
                 message = f"is for {' and '.join(owners)}, not for {query.aggregate}; leave it out"
                 yield Problem(place, option, message)
+        if query.keyed is True:
+            for sensor in _keyless(layout):
+                message = f"sensors.{sensor} has no keys: nothing of it would be in the results"
+                yield Problem(place, "keyed", f"{message}; give it keys, or leave `keyed` out")
         slide = query.size if query.slide is None else query.slide
         if slide > query.size:
             message = f"{slide} is longer than the size, {query.size}; events would be left out"

@@ -1,7 +1,7 @@
 """Events that a sensor reads as lines: CSV with a line of names, or one JSON object each.
 
-Fields are `value`, and if wanted `time`, in seconds since 1970 or ISO 8601, and `key`. A line that
-is neither is counted and left out.
+Fields are `value`, and if wanted `time`, in seconds since 1970 or ISO 8601, and `key`, a text; a
+number or a bool is taken as it is written. Any other line is counted and left out.
 """
 
 from __future__ import annotations
@@ -19,12 +19,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.errors import InvalidArgumentError
+from holdfast.protocol.edge.aggregates import LONGEST_KEY, invalid_keys
 
 __all__ = ["Batch", "LineReader", "Lines"]
 
 PIECE: Final = 1 << 16
 MOST_PIECES: Final = 16
 """That wait; then whoever writes them waits."""
+LONGEST_LINE: Final = 1 << 20
+AHEAD: Final = 86_400_000_000
+"""Microseconds that an event may be ahead of this clock: a time beyond was given in another unit,
+or by a clock that is wrong, and windows would go on to it."""
+
+
+_UNREADABLE: Final = (
+    ValueError,
+    LookupError,
+    TypeError,
+    ArithmeticError,
+    AttributeError,
+    RecursionError,
+    csv.Error,
+)
 
 
 class Batch(NamedTuple):
@@ -42,15 +58,22 @@ class Lines:
         self._now = now
         self._names: list[str] | None = None
         self._rest = b""
+        self._is_too_long = False
+        """Of the line whose end has not come yet."""
 
     def feed(self, data: bytes) -> Batch:
         """The events of the lines that are whole now; empty data ends the last one."""
         whole = self._rest + data
+        self._rest = b""
+        lines = whole.split(b"\n")
         if data:
-            whole, _, self._rest = whole.rpartition(b"\n")
-        else:
-            self._rest = b""
-        rows = [self._read(line) for line in whole.decode("utf-8", "replace").splitlines() if line]
+            self._rest = lines.pop()
+        if lines and self._is_too_long:
+            lines[0], self._is_too_long = b"", False
+        if len(self._rest) > LONGEST_LINE:
+            self.bad += not self._is_too_long
+            self._rest, self._is_too_long = b"", True
+        rows = [self._read(line.decode("utf-8", "replace")) for line in lines if line.strip()]
         events = [row for row in rows if row is not None]
         keys = [key for _, _, key in events]
         return Batch(
@@ -64,9 +87,9 @@ class Lines:
             if self._kind == "jsonl":
                 row = json.loads(line)
             else:
-                cells = next(csv.reader([line]))
+                cells = next(csv.reader([line], strict=True))
                 if self._names is None:
-                    self._names = [cell.strip() for cell in cells]
+                    self._names = [cell.strip("\ufeff \t\r") for cell in cells]
                     if "value" not in self._names:
                         raise InvalidArgumentError(
                             "input: the first line of CSV names no column 'value'; give one"
@@ -74,11 +97,15 @@ class Lines:
                     return None
                 row = dict(zip(self._names, cells, strict=True))
             time = row.get("time")
-            stamp = self._now() if time in (None, "") else _microseconds(time)
-            return stamp, float(row["value"]), row.get("key")
+            stamp = now = self._now()
+            if time not in (None, ""):
+                stamp = _microseconds(time)
+                if not 0 <= stamp <= now + AHEAD:
+                    raise ValueError(f"{time} is no time from 1970 to tomorrow")
+            return stamp, float(row["value"]), _text(row.get("key"))
         except InvalidArgumentError:
             raise
-        except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
+        except _UNREADABLE:
             self.bad += 1
             return None
 
@@ -89,6 +116,18 @@ def _microseconds(time: Any) -> int:
     except ValueError:
         found = datetime.fromisoformat(time)
         return int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1e6)
+
+
+def _text(key: Any) -> str | None:
+    if key is None or key == "":
+        return None
+    if isinstance(key, bool | int | float):
+        key = json.dumps(key)
+    if isinstance(key, str) and key.isascii() and len(key) <= LONGEST_KEY:
+        return key
+    if not isinstance(key, str) or invalid_keys([key]) is not None:
+        raise ValueError(f"a key is text of at most {LONGEST_KEY} bytes")
+    return key
 
 
 class LineReader:
@@ -106,6 +145,10 @@ class LineReader:
             self._pieces.put(data)
             if not data:
                 return
+
+    @property
+    def has_more(self) -> bool:
+        return not self._pieces.empty()
 
     def next(self) -> bytes | None:
         """What has come, None for nothing; empty, once, at the end."""

@@ -69,7 +69,16 @@ def run_child(
     def ended(peer: str) -> None:
         runner.carry(machine.ended(peer, clock()))
 
-    _run(layout, name, settings.address, runner, peers, routes, metrics, status, ended)
+    warned: set[tuple[str, str]] = set()
+
+    def warn() -> None:
+        if machine.place is None or len(machine.intake.refused) == len(warned):
+            return
+        for sensor, reason in machine.intake.refused.keys() - warned:
+            warned.add((sensor, reason))
+            logger.warning("%s: refuses events of %s and counts them: %s", name, sensor, reason)
+
+    _run(layout, name, settings.address, runner, peers, routes, metrics, status, ended, warn)
 
 
 def _child_figures(machine: Child, now: int) -> dict[str, Any]:
@@ -89,9 +98,18 @@ def _child_figures(machine: Child, now: int) -> dict[str, Any]:
         "events": sum(slot.offset for slot in slots if slot.partition in own),
         "replayed": sum(slot.replayed for slot in slots if slot.partition in own),
         "lost": sum(slot.lost for slot in slots if slot.partition in own),
+        "refused": _by_sensor(machine),
         "panes": machine.slots.panes,
         "waiting": len(machine.outbox),
     }
+
+
+def _by_sensor(machine: Child) -> dict[str, dict[str, int]]:
+    """Events that could not be added here: by sensor, how many for which reason."""
+    found: dict[str, dict[str, int]] = {}
+    for (sensor, reason), count in sorted(machine.intake.refused.items()):
+        found.setdefault(sensor, {})[reason] = count
+    return found
 
 
 def run_intermediate(
@@ -140,7 +158,9 @@ def _run(
     metrics: int | None,
     status: Any,
     ended: Callable[[str], None] | None = None,
+    after: Callable[[], None] | None = None,
 ) -> None:
+    """`after`: called after each turn."""
     addresses = _addresses(layout, name, peers, routes)
     known = {**layout.addresses(), **(routes or {})}
     with ExitStack() as stack:
@@ -163,6 +183,8 @@ def _run(
         logger.info("%s: listens at %s", name, address)
         while not ending():
             runner.turn()
+            if after is not None:
+                after()
         logger.info("%s: ends", name)
 
 

@@ -8,57 +8,89 @@ their starts.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict
+from contextlib import suppress
+from dataclasses import asdict, replace
+from io import FileIO
+from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol, TextIO
+from typing import Any, BinaryIO, Final, Protocol, TextIO
 
 import msgspec
 
+from holdfast.edge.frames import Ask, Carried
 from holdfast.edge.hub import Hub
 from holdfast.edge.layout import ROOT, Child, Intermediate, Layout, Query
-from holdfast.edge.runner import Clock, Runner, _plain, logger
+from holdfast.edge.runner import LONGEST, Clock, Runner, _plain, logger, to_json
 from holdfast.edge.security import read_credentials
 from holdfast.errors import InvalidArgumentError, StoreCorruptError
 from holdfast.protocol.edge.formation import Group, name_of
 from holdfast.protocol.edge.memory import RootMemory, recall, remember
+from holdfast.protocol.edge.messages import Query as Asked
 from holdfast.protocol.edge.messages import Register, Roster, Send
 from holdfast.protocol.edge.root import Root, RootOptions
 from holdfast.protocol.edge.windows import Window
 from holdfast.protocol.groups import Claim
+from holdfast.topology.settings import Named
 
 __all__ = ["Keeper", "LineKeeper", "RootNode"]
 
-KEPT: int = 2_000
-"""The newest windows that a root can be asked for."""
+KEPT: Final = 2_000
+KEPT_BYTES: Final = 16 << 20
+"""The newest windows that a root can be asked for: at most so many, and bytes of them."""
+PAGE: Final = 1 << 20
+"""Bytes of windows in one answer."""
+RETRY: Final = 500_000
+"""Microseconds until what could not be written is tried again."""
 
 
 class Keeper(Protocol):
     """Where windows go."""
 
-    def last(self) -> Mapping[str, int]:
-        """By query, the start of the last window that is kept."""
+    @property
+    def position(self) -> int:
+        """How far it is; `last` need not look at anything before."""
+
+    def last(self, position: int) -> Mapping[str, int]:
+        """By query, the start of the last window that was kept after `position`."""
 
     def keep(self, windows: list[dict[str, Any]]) -> None:
-        """Returns when they are safe."""
+        """Returns when they are safe. Raises OSError, and keeps none of them, if they cannot be."""
 
 
 class LineKeeper:
-    """Appends lines of JSON to a file, or prints them."""
+    """Appends lines of JSON to a file, which it locks, or prints them."""
 
     def __init__(self, path: Path | None, out: TextIO | None = None) -> None:
         self._path = path
         self._out = out
-        self._file = None if path is None else path.open("ab")
+        self._file = None if path is None else path.open("ab", buffering=0)
+        self._torn: int | None = None
+        """Where the file ends, less what could not be written whole."""
+        if self._file is not None:
+            try:
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                self._file.close()
+                raise InvalidArgumentError(
+                    f"{path}: another root appends to it; end that one, or give `output` another "
+                    "path"
+                ) from error
 
-    def last(self) -> Mapping[str, int]:
+    @property
+    def position(self) -> int:
+        return 0 if self._file is None else os.fstat(self._file.fileno()).st_size
+
+    def last(self, position: int) -> Mapping[str, int]:
         found: dict[str, int] = {}
         if self._path is None or self._file is None:
             return found
-        whole = 0
         with self._path.open("rb") as file:
+            whole = _after_a_line(file, position)
             for line in file:
                 if not line.endswith(b"\n"):
                     break
@@ -75,14 +107,37 @@ class LineKeeper:
         return found
 
     def keep(self, windows: list[dict[str, Any]]) -> None:
-        lines = "".join(json.dumps(window, default=_plain) + "\n" for window in windows)
+        lines = "".join(to_json(window) + "\n" for window in windows)
         if self._file is not None:
-            self._file.write(lines.encode())
-            self._file.flush()
-            os.fsync(self._file.fileno())
+            self._append(self._file, lines.encode())
         if self._out is not None:
             self._out.write(lines)
             self._out.flush()
+
+    def _append(self, file: FileIO, data: bytes) -> None:
+        if self._torn is not None:
+            file.truncate(self._torn)
+        self._torn = self.position
+        left = memoryview(data)
+        try:
+            while left:
+                left = left[file.write(left) :]
+            os.fsync(file.fileno())
+        except OSError:
+            # Readers should not see half a line; should this fail too, it is done before the next.
+            with suppress(OSError):
+                file.truncate(self._torn)
+            raise
+        self._torn = None
+
+
+def _after_a_line(file: BinaryIO, position: int) -> int:
+    """Go to a position if a line ends there, otherwise to the beginning: it is another file."""
+    if 0 < position <= os.fstat(file.fileno()).st_size:
+        file.seek(position - 1)
+        if file.read(1) == b"\n":
+            return position
+    return file.seek(0)
 
 
 class _Planned:
@@ -139,39 +194,51 @@ class RootNode:
             address=layout.root.address,
         )
         self.machine.formation = _Planned(layout)  # type: ignore[assignment]
-        self.windows: list[dict[str, Any]] = []
         self.count = 0
+        self.paused = ""
+        """Why nothing can be written, and so nothing is acknowledged."""
+        self._recent: deque[bytes] = deque()
+        """The newest windows, as JSON."""
         self._keeper = keeper
         self._path = memory
-        self._last = dict(keeper.last())
+        self._layout = layout
+        self._pending: list[dict[str, Any]] = []
+        """Windows that are not written yet."""
         self._known: Any = None
-        for query in layout.asked():
-            self.machine.register_query(query, self.clock())
-        self._recall()
         answers: dict[str, Callable[[Any], Any]] = {
             "status": lambda _: self.status(),
             "windows": self._show,
-            "queries": lambda _: [asdict(query) for query in self.machine.queries.values()],
+            "queries": lambda _: [_named(query) for query in self.machine.queries.values()],
             "add": self._add,
+            "remove": self._remove,
             "dismiss": self._dismiss,
         }
         self.runner = _RootRunner(ROOT, self.machine, self.clock, answers)
         self.runner.settle = self.settle
+        # Whoever listens is the root: only then what is on disk is looked at, and put in order.
         self.runner.hub = self.hub = Hub(
             ROOT,
             read_credentials(layout.security, layout.home),
             self.runner.received,
             address=layout.root.address,
         )
+        try:
+            self._last = self._recall()
+            for query in layout.asked():
+                self._ask(query)
+        except BaseException:
+            self.hub.close()
+            raise
 
     def step(self, longest: float = 0.2) -> None:
         self.runner.turn(longest)
 
     # What must survive
 
-    def _recall(self) -> None:
+    def _recall(self) -> dict[str, int]:
+        """What the root was; by query, the start of the last window that is kept."""
         if self._path is None or not self._path.exists():
-            return
+            return dict(self._keeper.last(0))
         try:
             memory = msgspec.msgpack.decode(self._path.read_bytes(), type=RootMemory)
         except msgspec.MsgspecError as error:
@@ -179,73 +246,167 @@ class RootNode:
                 f"{self._path}: is no memory of a root ({error}); move it away to begin anew"
             ) from error
         recall(self.machine, memory, self.clock())
+        return {**memory.kept, **self._keeper.last(memory.position)}
 
-    def settle(self) -> None:
-        """Write down what has come out, before anybody is told that it was taken."""
+    def settle(self) -> bool:
+        """Write down what has come out, before anybody is told that it was taken; False if that
+        cannot be done now."""
         now = self.clock()
-        found = []
         for window in self.machine.drain():
-            if window.start > self._last.get(window.query, -1):
-                self._last[window.query] = window.start
-                found.append(_row(window, now))
-        if found:
-            self._keeper.keep(found)
-            self.count += len(found)
-            self.windows = [*self.windows, *found][-KEPT:]
-        if self._path is not None:
-            self._write_memory()
+            row = _row(window, now)
+            if window.start > self._last.get(row["query"], -1):
+                self._last[row["query"]] = window.start
+                self._pending.append(row)
+        try:
+            if self._pending:
+                self._keeper.keep(self._pending)
+                self._publish()
+            if self._path is not None:
+                self._write_memory(self._path)
+        except OSError as error:
+            self._pause(str(error.strerror or error))
+            return False
+        if self.paused:
+            logger.warning("root: can write again, and goes on")
+            self.paused = ""
+        return True
 
-    def _write_memory(self) -> None:
+    def _pause(self, why: str) -> None:
+        if why != self.paused:
+            logger.error(
+                "root: cannot write windows down (%s): takes nothing more and acknowledges nothing "
+                "until it can, children keep what it lacks; make room for %s",
+                why,
+                self._layout.root.output or "them",
+            )
+        self.paused = why
+
+    def _publish(self) -> None:
+        """What is safe can be asked for."""
+        self.count += len(self._pending)
+        self._recent.extend(to_json(row).encode() for row in self._pending)
+        self._pending = []
+        size = sum(map(len, self._recent))
+        while len(self._recent) > KEPT or (size > KEPT_BYTES and len(self._recent) > 1):
+            size -= len(self._recent.popleft())
+
+    def _write_memory(self, path: Path) -> None:
         root = self.machine
         known = (
             tuple((g.roster.version, g.members, *g.freed.items()) for g in root.groups.values()),
             tuple(root.queries),
             tuple(root._adoptions),
+            self.count,
         )
         if known == self._known:
             return
-        assert self._path is not None
+        memory = remember(root)
+        memory = replace(memory, kept=dict(self._last), position=self._keeper.position)
+        temporary = path.with_suffix(".new")
+        try:
+            with temporary.open("wb") as file:
+                file.write(msgspec.msgpack.encode(memory, enc_hook=_plain))
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError:
+            # It takes room that the windows need.
+            with suppress(OSError):
+                temporary.unlink()
+            raise
+        temporary.replace(path)
         self._known = known
-        temporary = self._path.with_suffix(".new")
-        with temporary.open("wb") as file:
-            file.write(msgspec.msgpack.encode(remember(root), enc_hook=_plain))
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(self._path)
 
     # Questions
 
-    def _add(self, body: Any) -> Any:
-        name = body.pop("name")
-        query = Query(**body).asked(name)
-        known = self.machine.queries.get(name)
-        if known is None:
-            self.runner.carry(self.machine.register_query(query, self.clock()))
-        elif (known.aggregate, known.size, known.slide) != (
-            query.aggregate,
-            query.size,
-            query.slide,
-        ):
+    def _carry(self, sends: Iterable[Send]) -> None:
+        """What follows from a request, which is granted when it is written down."""
+        self.runner.carry(sends)
+        if self.paused:
             raise InvalidArgumentError(
-                f"query {name!r} is registered already, and is another one; choose another name"
+                f"root: cannot write down what you ask for ({self.paused}); make room and ask again"
+            )
+
+    def _check_room(self) -> None:
+        if self.paused:
+            raise InvalidArgumentError(
+                f"root: waits until it can write ({self.paused}); make room and ask again"
+            )
+
+    def _add(self, body: Any) -> Any:
+        self._check_room()
+        name = body.pop("name")
+        query = Query(**body)
+        # The checks of a file go for it too.
+        replace(self._layout, queries=Named({**self._layout.queries, name: query}))
+        known = self._known_as(name)
+        if known is None:
+            # Another id than any query of this name had, or will have after it is removed.
+            asked = query.asked(f"{name}~{self.clock()}")
+            self._carry(self.machine.register_query(asked, self.clock()))
+        elif _named(known) != _named(query.asked(name)):
+            raise InvalidArgumentError(
+                f"query {name!r} is registered already, and is another one; choose another name, "
+                f"or first holdfast edge query remove FILE {name}"
             )
         return {"query": name}
 
+    def _remove(self, body: Any) -> Any:
+        self._check_room()
+        name = body["name"]
+        known = self._known_as(name)
+        if known is None:
+            there = ", ".join(name_of(each) for each in self.machine.queries) or "none"
+            raise InvalidArgumentError(f"query {name!r}: is not registered; there are: {there}")
+        self._last.pop(name, None)
+        self._carry(self.machine.remove_query(known.id))
+        return {"query": name, "in_file": name in self._layout.queries}
+
+    def _known_as(self, name: str) -> Asked | None:
+        queries = self.machine.queries.values()
+        return next((each for each in queries if name_of(each.id) == name), None)
+
+    def _ask(self, query: Asked) -> None:
+        """A query of the file, unless the root remembers it."""
+        known = self._known_as(query.id)
+        if known is None:
+            self.machine.register_query(query, self.clock())
+        elif _named(known) != _named(query):
+            logger.warning(
+                "query %s: the file has another one of this name than runs; the one that runs "
+                "stays until it is removed (holdfast edge query remove)",
+                query.id,
+            )
+
     def _dismiss(self, body: Any) -> Any:
+        self._check_room()
         sends = self.machine.dismiss(body["sensor"])
         if not sends:
             raise InvalidArgumentError(
                 f"sensor {body['sensor']!r}: takes no part, so that nobody waits for it; give one "
                 "that holdfast edge run or the status of the root shows"
             )
-        self.runner.carry(sends)
+        self._carry(sends)
         return {}
 
     def _show(self, body: Any) -> Any:
-        """The windows from a number on, and the number to ask for next."""
-        first = 0 if body is None else int(body.get("first", 0))
-        skipped = self.count - len(self.windows)
-        return {"next": self.count, "windows": self.windows[max(0, first - skipped) :]}
+        """The windows from a number on, as many as one answer holds, and the number to ask for
+        next. `keys`: no more than so many keys of each."""
+        asked = body or {}
+        skipped = self.count - len(self._recent)
+        at = max(0, int(asked.get("first", 0)) - skipped)
+        most = asked.get("keys")
+        found, size = [], 0
+        while at < len(self._recent) and size < PAGE:
+            window = json.loads(self._recent[at])
+            if most is not None and isinstance(window["answer"], dict):
+                window["keys"] = len(window["answer"])
+                window["answer"] = dict(islice(window["answer"].items(), int(most)))
+                size += 1_000
+            else:
+                size += len(self._recent[at])
+            found.append(window)
+            at += 1
+        return {"next": skipped + at, "windows": found}
 
     def status(self) -> dict[str, Any]:
         groups = {
@@ -265,7 +426,9 @@ class RootNode:
             **self.runner.figures(),
             "role": ROOT,
             "windows": self.count,
-            "queries": list(self.machine.queries),
+            "paused": self.paused,
+            "pending": len(self._pending),
+            "queries": [name_of(each) for each in self.machine.queries],
             "groups": groups,
         }
 
@@ -274,13 +437,48 @@ class RootNode:
 
 
 class _RootRunner(Runner):
-    settle: Callable[[], None]
+    """While what came out cannot be written, nothing is taken in and nothing leaves but answers."""
+
+    settle: Callable[[], bool]
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._held: list[Send] = []
+        self._retry_at: int | None = None
+
+    def received(self, sender: str, message: Carried) -> None:
+        # What is dropped comes again: nobody was told that it was taken.
+        if self._retry_at is None or isinstance(message, Ask):
+            super().received(sender, message)
 
     def carry(self, sends: Iterable[Send]) -> None:
-        self.settle()
-        super().carry(sends)
+        self._held += sends
+        if not self.settle():
+            self._retry_at = self.clock() + RETRY
+            return
+        self._retry_at = None
+        held, self._held = self._held, []
+        super().carry(held)
+
+    def turn(self, longest: float = LONGEST) -> None:
+        if self._retry_at is None:
+            super().turn(longest)
+            return
+        self.hub.poll(min(longest, max(0.0, (self._retry_at - self.clock()) / 1e6)))
+        if self.clock() >= self._retry_at:
+            self.carry(())
 
 
 def _row(window: Window, now: int) -> dict[str, Any]:
     """A window as it is written down; `at`: when the last part of it was merged."""
-    return {**asdict(window), "failed": list(window.failed), "at": now}
+    name = name_of(window.query)
+    return {**asdict(window), "query": name, "failed": list(window.failed), "at": now}
+
+
+def _named(query: Asked) -> dict[str, Any]:
+    """A query as plain data, under the name that people gave it."""
+    options = {
+        option: list(value) if isinstance(value, list | tuple) else value
+        for option, value in query.options.items()
+    }
+    return {**asdict(query), "id": name_of(query.id), "options": options}

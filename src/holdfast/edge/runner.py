@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import os
 import resource
 import signal
@@ -22,9 +23,9 @@ from holdfast.edge.errors import NodeEndedError
 from holdfast.edge.frames import Answer, Ask, Carried
 from holdfast.edge.hub import Hub
 from holdfast.errors import HoldfastError
-from holdfast.protocol.edge.messages import Message, Send
+from holdfast.protocol.edge.messages import Beat, Message, Payload, Send
 
-__all__ = ["SUPERVISOR", "Clock", "Machine", "Runner", "asked_to_end", "memory"]
+__all__ = ["SUPERVISOR", "Clock", "Machine", "Runner", "asked_to_end", "memory", "to_json"]
 
 SUPERVISOR: Final = "HOLDFAST_SUPERVISOR"
 """In the environment: the process that keeps this one going, and that it does not outlive."""
@@ -70,7 +71,11 @@ class Runner:
 
     def carry(self, sends: Iterable[Send]) -> None:
         for send in sends:
-            self.hub.send(send.to, send.message)
+            message = send.message
+            if isinstance(message, Payload) and self.hub.is_busy(send.to):
+                # A later one has all that is in it; but that this node is alive cannot wait.
+                message = Beat(0, self.clock(), message.life, message.claims)
+            self.hub.send(send.to, message)
 
     def turn(self, longest: float = LONGEST) -> None:
         """Deal with what there is, or wait until there is something."""
@@ -91,9 +96,13 @@ class Runner:
             return Answer(ask.number, error=f"{self.name}: cannot tell {ask.what!r}; ask {known}")
         try:
             body = json.loads(ask.body) if ask.body else None
-            return Answer(ask.number, json.dumps(answer(body), default=_plain).encode())
-        except (HoldfastError, ValueError, KeyError, TypeError) as error:
+            return Answer(ask.number, to_json(answer(body)).encode())
+        except HoldfastError as error:
             return Answer(ask.number, error=str(error))
+        except Exception as error:
+            # Whatever it is that was asked, this node goes on.
+            logger.warning("%s: cannot answer %r: %r", self.name, ask.what, error)
+            return Answer(ask.number, error=f"{self.name}: cannot answer {ask.what!r}: {error!r}")
 
     def figures(self) -> dict[str, Any]:
         """What every node can say of itself."""
@@ -115,6 +124,24 @@ def memory() -> int:
         return pages * resource.getpagesize()
     except OSError:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def to_json(value: Any) -> str:
+    """Strict JSON: infinities and NaN, which it does not have as numbers, are strings."""
+    try:
+        return json.dumps(value, default=_plain, allow_nan=False)
+    except ValueError:
+        return json.dumps(_finite(value), default=_plain, allow_nan=False)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return json.dumps(float(value))
+    if isinstance(value, dict):
+        return {_finite(key): _finite(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(each) for each in value]
+    return value
 
 
 def _plain(value: Any) -> Any:

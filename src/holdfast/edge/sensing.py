@@ -29,6 +29,8 @@ AT_ONCE: Final = 32_768
 """Most events taken in together."""
 HIGH_WATER: Final = 1 << 20
 """Bytes waiting for one owner above which no more events are taken in."""
+QUEUE: Final = 32 << 20
+"""Bytes for one owner: a burst of events with the longest keys."""
 REPORT: Final = 200_000
 """Microseconds between two reports."""
 LINGER: Final = 30.0
@@ -47,10 +49,21 @@ class Feed(Protocol):
     @property
     def ended(self) -> bool: ...
 
+    @property
+    def bad(self) -> int:
+        """What could not be read so far."""
+
+    @property
+    def has_more(self) -> bool:
+        """Whether more can be read already."""
+
     def facts(self) -> dict[str, Any]: ...
 
 
 class SimulatedFeed:
+    bad = 0
+    has_more = False
+
     def __init__(self, simulated: Simulated) -> None:
         self._simulated = simulated
         self._number = 0
@@ -117,6 +130,14 @@ class LineFeed:
     def ended(self) -> bool:
         return self._over and self._waiting is None
 
+    @property
+    def bad(self) -> int:
+        return self._lines.bad
+
+    @property
+    def has_more(self) -> bool:
+        return self._reader.has_more
+
     def facts(self) -> dict[str, Any]:
         return {"emitted": self._emitted, "bad_lines": self._lines.bad}
 
@@ -144,6 +165,7 @@ def run_sensor(
         read_credentials(layout.security, layout.home),
         runner.received,
         addresses={child: addresses[child] for child in children},
+        queue=QUEUE,
     )
     runner.hub = hub
     hub.keep(*children)
@@ -190,6 +212,8 @@ class _Sensing:
         self._path = report
         self._tick = int(layout.frame)
         self._reported = 0
+        self._bad = 0
+        self._warned: set[str] = set()
         self._paused = 0
         """How often no event was taken in, for others were behind."""
         now = runner.clock()
@@ -230,6 +254,10 @@ class _Sensing:
             self._next = now + 2_000
             return
         batch = self._feed.next(now, AT_ONCE)
+        if self._feed.bad > self._bad:
+            self._machine.reject("unreadable line", self._feed.bad - self._bad)
+            self._bad = self._feed.bad
+        self._warn()
         if batch is not None:
             count, sends = self._machine.emit(batch.times, batch.values, batch.keys, now)
             self._feed.took(count)
@@ -237,8 +265,7 @@ class _Sensing:
             if count < len(batch.times):
                 self._paused += 1
                 self._next = now + 2_000
-            elif count == AT_ONCE:
-                # There is more already.
+            elif count == AT_ONCE or self._feed.has_more:
                 self._next = now + 1
             return
         if self._feed.ended and self._ended is None:
@@ -246,6 +273,12 @@ class _Sensing:
         if self._is_live or self._ended is not None:
             # Nothing is due: no event before now will come.
             self._runner.carry(self._machine.advance(now, now))
+
+    def _warn(self) -> None:
+        """Log each reason for which events are left out once."""
+        for reason in self._machine.rejections.keys() - self._warned:
+            self._warned.add(reason)
+            logger.warning("%s: leaves out events and counts them: %s", self._name, reason)
 
     def _is_held_up(self) -> bool:
         hub = self._runner.hub
@@ -263,6 +296,7 @@ class _Sensing:
             "taken": machine.taken,
             "late": machine.late,
             "rejected": machine.rejected,
+            "rejections": dict(machine.rejections),
             "buffered": machine.buffered,
             "paused": self._paused,
             "ended": self._ended is not None,

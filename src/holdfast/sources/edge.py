@@ -8,7 +8,6 @@ is sent again.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ import pyarrow as pa
 
 from holdfast.edge.layout import Layout
 from holdfast.edge.rooting import RootNode
+from holdfast.edge.runner import to_json
 from holdfast.sources.inlets import Inlet
 
 __all__ = ["EdgeBringer"]
@@ -48,7 +48,11 @@ class _InletKeeper:
         self._schema = schema
         self._last: dict[str, int] = dict((inlet.place or {}).get("last", {}))
 
-    def last(self) -> Mapping[str, int]:
+    @property
+    def position(self) -> int:
+        return 0
+
+    def last(self, position: int) -> Mapping[str, int]:
         return self._last
 
     def keep(self, windows: list[dict[str, Any]]) -> None:
@@ -71,7 +75,7 @@ def _rows(window: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
             "end": window["end"],
             "key": None if key is None else str(key),
             "value": float(each) if isinstance(each, int | float) else None,
-            "answer": None if each is None else json.dumps(each),
+            "answer": None if each is None else to_json(each),
             "complete": window["complete"],
             "missing": window["missing"],
             "lost": window["lost"],

@@ -49,6 +49,30 @@ def test_what_nobody_needs_any_more_is_not_lost() -> None:
     assert backlog.gone(60, since=501) == [Gap(80, 20, 800)]
 
 
+def test_only_what_is_needed_of_events_that_left_together_is_lost() -> None:
+    backlog = Backlog(1_000)
+    times = np.arange(400) * 1_000 + 50_000
+    backlog.append(times, times.astype(float), None)
+    backlog.drop(400)
+    lost = {
+        since: sum(gap.count for gap in backlog.gone(0, since))
+        for since in range(0, 500_000, 100_000)
+    }
+    assert lost == {0: 400, 100_000: 350, 200_000: 250, 300_000: 150, 400_000: 50}
+    assert backlog.gone(380, 400_000) == [Gap(400, 20, 449_000)]
+    assert [gap.upto for gap in backlog.gone(0, 0)] == [50, 150, 250, 350, 400]
+
+
+def test_of_events_out_of_order_none_that_is_needed_is_forgotten() -> None:
+    backlog = Backlog(1_000)
+    times = np.array([90_000, 210_000, 110_000, 190_000, 205_000, 301_000, 299_000])
+    backlog.append(times, times.astype(float), None)
+    backlog.drop(7)
+    for since in (0, 100_000, 200_000, 300_000):
+        assert sum(gap.count for gap in backlog.gone(0, since)) >= (times >= since).sum()
+    assert sum(gap.count for gap in backlog.gone(0, 302_000)) == 0
+
+
 @given(
     st.integers(1, 20),
     st.lists(st.one_of(st.integers(1, 20).map(lambda n: ("add", n)),

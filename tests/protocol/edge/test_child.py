@@ -8,6 +8,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from holdfast.protocol.edge.closing import Closing
 from holdfast.protocol.edge.intake import Intake
 from holdfast.protocol.edge.messages import (
     Ack,
@@ -34,7 +35,7 @@ def taking(guarantee: str, *frames: Events) -> tuple[Slot, list[bool]]:
     slots = Slots(Roster("g", 1, 0, (Sitting("s", 0),)))
     slots.adopt(COUNT)
     slot = slots.get(0, "s")
-    intake = Intake(slots, guarantee, 1_000)
+    intake = Intake(slots, Closing(slots), guarantee, 1_000)
     return slot, [intake.take(slot, each) for each in frames]
 
 

@@ -35,7 +35,10 @@ def test_a_key_has_its_place_everywhere() -> None:
 def test_what_it_needs() -> None:
     with pytest.raises(InvalidArgumentError, match="rng"):
         partitioner("random", "s", [0], None)
-    with pytest.raises(InvalidArgumentError, match="have none"):
-        partitioner("hash", "s", [0], None)(0, None, 1)
     with pytest.raises(InvalidArgumentError, match="round-robin, hash, random or primary"):
         partitioner("best", "s", [0], None)
+
+
+def test_a_hash_divides_events_without_a_key_too() -> None:
+    choices = partitioner("hash", "s", [0, 1, 2], None)(0, None, 7)
+    assert sorted(len(range(7)[each]) for each in choices if isinstance(each, slice)) == [0, 0, 7]

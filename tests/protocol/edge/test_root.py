@@ -9,6 +9,7 @@ import pytest
 from holdfast.errors import InvalidArgumentError
 from holdfast.protocol.edge import Query, Root, RootOptions
 from holdfast.protocol.edge.formation import layers
+from holdfast.protocol.edge.memory import remember
 from holdfast.protocol.edge.messages import (
     Adopted,
     PaneClosed,
@@ -16,7 +17,9 @@ from holdfast.protocol.edge.messages import (
     PaneTaken,
     Register,
     Registered,
+    Retire,
     Roster,
+    Send,
     StopSending,
 )
 from tests.protocol.edge.rig import CHILD, COUNT, SENSOR, Rig
@@ -262,7 +265,8 @@ def test_a_state_of_nowhere_is_ignored() -> None:
     rig = Rig(2, 1, [COUNT])
     message = PaneClosed("g9", "count", 0, (PanePartial(0, 1, 0, 1),))
     assert rig.root.receive("c0", message, 0) == []
-    assert rig.root.receive("c0", replace(message, group="g1", query="no"), 0) == []
+    unknown = replace(message, group="g1", query="no")
+    assert rig.root.receive("c0", unknown, 0) == [Send("c0", Retire("g1", "no"))]
     assert rig.root.receive("x", Adopted("g1", "no", "x", 0), 0) == []
     assert rig.root.due(0) is None
 
@@ -270,3 +274,34 @@ def test_a_state_of_nowhere_is_ignored() -> None:
 def test_options_are_checked() -> None:
     with pytest.raises(InvalidArgumentError, match="at least 1"):
         Root("root", RootOptions(replication=0))
+
+
+@pytest.mark.parametrize("intermediates", [0, 2])
+def test_a_removed_query_is_forgotten_by_all_even_by_one_that_was_not_told(
+    intermediates: int,
+) -> None:
+    most = Query("most", "max", 1_000, 1_000)
+    rig = Rig(queries=(COUNT, most), intermediates=intermediates)
+    rig.emit([100, 200, 300])
+    rig.step(100)
+    rig.lose = lambda sender, message, to: isinstance(message, Retire) and sender == "root"
+    rig.do("root", rig.root.remove_query("most"))
+    rig.lose = lambda sender, message, to: False
+    rig.advance(1_500)
+    rig.step(until=lambda: bool(rig.windows))
+    rig.step(1_000)
+    assert rig.answers() == [3]
+    assert rig.answers("most") == []
+    for child in (rig.child(name) for name in ("c0", "c1", "c2")):
+        assert list(child.slots.queries) == ["count"]
+        assert all("most" not in slot.panes for slot in child.slots)
+        assert len(child.outbox) == 0
+    assert [query.id for query in remember(rig.root).queries] == ["count"]
+    assert all(list(group.freed) == ["count"] for group in rig.root.groups.values())
+    # The name is free, under another id, and another meaning.
+    rig.do("root", rig.root.register_query(Query("most~2", "count", 1_000, 1_000), rig.now))
+    rig.step(200)
+    rig.emit([2_100, 2_200])
+    rig.advance(4_500)
+    rig.step(until=lambda: len(rig.answers()) > 3)
+    assert rig.answers("most~2") == [None, 2, None]

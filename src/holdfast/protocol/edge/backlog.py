@@ -16,7 +16,10 @@ from holdfast.protocol.edge.messages import Gap
 
 __all__ = ["Backlog", "Piece"]
 
-MOST_MARKS: Final = 512
+MOST_MARKS: Final = 4_096
+GRAIN: Final = 100_000
+"""Microseconds: of events that leave together those of each such span are known apart, so that what
+is needed of them can be told."""
 
 
 class Piece(NamedTuple):
@@ -75,13 +78,25 @@ class Backlog:
         upto = min(upto, self.next - 1)
         if upto < self.first:
             return
-        latest = max(int(part.max()) for part in self._spans(self._times, self.first, upto))
-        self._gone_until = max(self._gone_until, latest)
-        self._gone.append((upto, self._gone_until))
+        begin = self.first
+        for part in self._spans(self._times, self.first, upto):
+            self._mark(begin, part)
+            begin += len(part)
         if self._keys is not None:
             for part in self._spans(self._keys, self.first, upto):
                 part[:] = None
         self.first = upto + 1
+
+    def _mark(self, begin: int, times: NDArray[np.int64]) -> None:
+        """Events from the offset `begin` on are gone."""
+        latest = np.maximum.accumulate(times)
+        low, high = max(int(latest[0]), self._gone_until), max(int(latest[-1]), self._gone_until)
+        edges = range(low - low % GRAIN + GRAIN, high + 1, GRAIN)[-MOST_MARKS:]
+        for end in np.unique(np.searchsorted(latest, edges)).tolist() if edges else ():
+            if end:
+                self._gone.append((begin + end - 1, max(int(latest[end - 1]), self._gone_until)))
+        self._gone_until = high
+        self._gone.append((begin + len(times) - 1, high))
 
     def gone(self, after: int, since: int) -> list[Gap]:
         """What of the events after an offset is not here any more, as they left; events before

@@ -27,6 +27,7 @@ from holdfast.protocol.edge.messages import (
     Payload,
     Register,
     Registered,
+    Retire,
     Roster,
     Safe,
     Send,
@@ -167,6 +168,8 @@ class Child:
                 return self._seat(message, now)
             case Adopt():
                 return self._adopt(message)
+            case Retire():
+                self._retire(message.query)
             case StopSending():
                 self._parents_down.add(message.failed)
         return []
@@ -196,7 +199,7 @@ class Child:
         self.custody = Custody(self.slots, self.options.patience, self.options.give_up)
         self.replication = Replication(self._life)
         self.outbox = Outbox(place.group, self.options.resend)
-        self.intake = Intake(self.slots, place.guarantee, self.options.most_panes)
+        self.intake = Intake(self.slots, self.closing, place.guarantee, self.options.most_panes)
         self._firsts: dict[str, int] = {}
         self._parents_down: set[str] = set()
         self._guests: set[str] = set()
@@ -277,6 +280,12 @@ class Child:
             self.closing.adopt(self.slots.queries[query.id])
         first = self._firsts.get(query.id, 0)
         return [Send(self._root, Adopted(self.place.group, query.id, self.name, first))]
+
+    def _retire(self, query: str) -> None:
+        self._firsts.pop(query, None)
+        self.slots.retire(query)
+        self.closing.retire(query)
+        self.outbox.retire(query)
 
     # Events.
 

@@ -41,6 +41,15 @@ class Closing:
             panes[query.id] = self._slots.beginning(query)
             self._ends[partition] = 0
 
+    def through(self, partition: int, query: str) -> int:
+        """Panes before this one are closed: events that come for them are not in them."""
+        beginning = self._slots.beginning(self._slots.queries[query])
+        return max(beginning, self._next.get(partition, {}).get(query, 0))
+
+    def retire(self, query: str) -> None:
+        for panes in self._next.values():
+            panes.pop(query, None)
+
     def is_due(self, partition: int, boundary: int) -> bool:
         """Whether a slot that has come so far may be the last one that a pane waited for."""
         return boundary >= self._ends[partition]
@@ -64,7 +73,7 @@ class Closing:
         self._ends[claim.partition] = min(ends, default=0)
 
     def _partial(self, claim: Claim, query: Paned, pane: int, own: list[Slot]) -> PanePartial:
-        whole, partial, newest = True, None, 0
+        whole, partial, newest, refused = True, None, 0, 0
         for slot in own:
             whole = whole and slot.since.get(query.id, 0) <= pane
             whole = whole and self._slots.is_whole(slot, pane, pane + query.length)
@@ -72,14 +81,15 @@ class Closing:
             if held is not None:
                 partial = query.combine(partial, held.partial)
                 newest = max(newest, held.newest)
+                refused += held.refused
         return PanePartial(
             claim.partition,
             partial,
             newest,
             self._slots.roster.version,
             whole,
-            sum(slot.missing(pane, pane + query.length) for slot in own),
+            sum(slot.missing(pane, pane + query.length) for slot in own) + refused,
             (claim,),
             sum(slot.told(pane, pane + query.length) for slot in own),
-            *self._slots.counts(claim.partition),
+            *self._slots.counts(claim.partition, query.id),
         )

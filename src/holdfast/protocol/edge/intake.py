@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.protocol.edge.closing import Closing
+from holdfast.protocol.edge.formation import name_of
 from holdfast.protocol.edge.messages import Events, Guarantee
 from holdfast.protocol.edge.slot import Slot
 from holdfast.protocol.edge.slots import Slots
@@ -10,11 +18,16 @@ __all__ = ["Intake"]
 
 
 class Intake:
-    def __init__(self, slots: Slots, guarantee: Guarantee, most_panes: int) -> None:
+    def __init__(
+        self, slots: Slots, closing: Closing, guarantee: Guarantee, most_panes: int
+    ) -> None:
         self._slots = slots
+        self._closing = closing
         self._filters = guarantee != "at-least-once"
         self._waits = guarantee != "at-most-once"
         self._most_panes = most_panes
+        self.refused: Counter[tuple[str, str]] = Counter()
+        """Events that could not be added here, by sensor and reason."""
 
     def take(self, slot: Slot, events: Events) -> bool:
         """Whether they follow on; if not, events are missing and nothing is taken."""
@@ -34,7 +47,7 @@ class Intake:
                 if known > 0:
                     times, values = times[known:], values[known:]
                     keys = None if keys is None else keys[known:]
-                slot.add(times, values, keys, self._slots.queries.values(), self._slots.freed)
+                self._add(slot, times, values, keys)
                 slot.offset += len(times)
             elif not self._filters:
                 self._repeat(slot, events, known)
@@ -42,13 +55,31 @@ class Intake:
                 slot.replayed += count
         slot.boundary = max(slot.boundary, events.boundary)
         slot.late = max(slot.late, events.late)
+        slot.rejected = max(slot.rejected, events.rejected)
         return True
+
+    def _add(self, slot: Slot, times: Any, values: Any, keys: Any) -> None:
+        queries, freed = self._slots.queries.values(), self._slots.freed
+        uninvited = self._slots.uninvited(slot, times)
+        if uninvited is not None:
+            self._count_behind(slot, times[uninvited])
+        for reason, count in slot.add(times, values, keys, queries, freed).items():
+            self.refused[name_of(slot.sensor), reason] += count
+
+    def _count_behind(self, slot: Slot, times: NDArray[np.int64]) -> None:
+        most = 0
+        for query in self._slots.queries.values():
+            closed = self._closing.through(slot.partition, query.id)
+            if count := int((times < closed).sum()):
+                slot.behind[query.id] = slot.behind.get(query.id, 0) + count
+                most = max(most, count)
+        if most:
+            self.refused[name_of(slot.sensor), "pane closed"] += most
 
     def _repeat(self, slot: Slot, events: Events, known: int) -> None:
         """At least once: what comes again counts again, as long as its pane is there."""
         last = max(slot.offset, events.first + len(events.times) - 1)
-        queries, freed = self._slots.queries.values(), self._slots.freed
-        slot.add(events.times, events.values, events.keys, queries, freed)
+        self._add(slot, events.times, events.values, events.keys)
         slot.offset = last
 
     def _is_full(self, slot: Slot, time: int) -> bool:

@@ -6,7 +6,7 @@ layer are sent the same, so one of them is enough.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from holdfast.protocol.edge.joining import PaneMerge, ended_by, join, thawed
 from holdfast.protocol.edge.messages import (
@@ -18,6 +18,7 @@ from holdfast.protocol.edge.messages import (
     PaneTaken,
     Register,
     Registered,
+    Retire,
     Send,
     StopSending,
 )
@@ -74,6 +75,8 @@ class Intermediate:
                 self.presence.heard(sender, message.life, now)
             case NodeFailed():
                 self.presence.told(message, now)
+            case Retire():
+                return self._retire(message)
             case StopSending():
                 self._parents_down.add(message.failed)
             case Adopt():
@@ -120,7 +123,8 @@ class Intermediate:
     def _take(self, sender: str, message: PaneClosed, now: int) -> list[Send]:
         query = self.queries.get(message.query)
         if query is None:
-            return []
+            # It is new, or is removed: the root knows.
+            return [Send(self._root, replace(message, partials=()))]
         name, pane = message.query, message.pane
         freed = self.freed.get(name, 0)
         if pane + query.length <= freed:
@@ -137,6 +141,14 @@ class Intermediate:
             self.outbox.put(name, pane, join(query, self.merge.release((name, pane))))
             return [taken, *self._send_up(now)]
         return [taken]
+
+    def _retire(self, message: Retire) -> list[Send]:
+        assert self.place is not None
+        self.queries.pop(message.query, None)
+        self.freed.pop(message.query, None)
+        self.merge.forget(lambda pane: pane[0] == message.query)
+        self.outbox.retire(message.query)
+        return [Send(below, message) for below in self.place.below]
 
     def _send_up(self, now: int) -> list[Send]:
         assert self.place is not None

@@ -34,6 +34,7 @@ def join(query: Paned, states: Sequence[PanePartial]) -> PanePartial:
         sum(state.lost for state in states),
         sum(state.replayed for state in states),
         sum(state.late for state in states),
+        sum(state.refused for state in states),
     )
 
 

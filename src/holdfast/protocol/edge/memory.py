@@ -8,7 +8,7 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from holdfast.protocol.edge.formation import Group
@@ -40,8 +40,9 @@ class WindowsMemory:
     next: int | None
     panes: Mapping[int, Mapping[str, PanePartial]]
     lost: int
-    told: tuple[int, int]
-    totals: Mapping[str, tuple[int, int]]
+    told: tuple[int, ...]
+    totals: Mapping[str, tuple[int, ...]]
+    """Counts of events sent again, late and refused; older roots did not write the last one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,11 @@ class RootMemory:
     windows: Mapping[str, WindowsMemory] = field(default_factory=dict)
     adopting: tuple[str, ...] = ()
     addresses: Mapping[str, str] = field(default_factory=dict)
+    kept: Mapping[str, int] = field(default_factory=dict)
+    """By query, the start of the last window that is kept; for whoever writes this down, as is the
+    next."""
+    position: int = 0
+    """How far windows were written when this was."""
 
 
 def remember(root: Root) -> RootMemory:
@@ -77,8 +83,8 @@ def remember(root: Root) -> RootMemory:
                 windows._next,
                 windows._panes,
                 windows._lost,
-                windows._told,
-                windows._totals,
+                tuple(windows._told),
+                {group: tuple(counts) for group, counts in windows._totals.items()},
             )
             for query, windows in root._windows.items()
         },
@@ -111,5 +117,9 @@ def recall(root: Root, memory: RootMemory, now: int) -> None:
         windows._next = kept.next
         windows._panes = {pane: dict(states) for pane, states in kept.panes.items()}
         windows._lost = kept.lost
-        windows._told = kept.told
-        windows._totals = dict(kept.totals)
+        windows._told = _three(kept.told)
+        windows._totals = {group: _three(counts) for group, counts in kept.totals.items()}
+
+
+def _three(counts: Sequence[int]) -> tuple[int, ...]:
+    return (*counts, 0)[:3]

@@ -45,6 +45,7 @@ __all__ = [
     "Register",
     "Registered",
     "Resume",
+    "Retire",
     "Roster",
     "Safe",
     "Send",
@@ -102,6 +103,8 @@ class Events:
     """How many events the sensor refused so far because they came after their boundary."""
     newest: int = 0
     """No event so far is later than this."""
+    rejected: int = 0
+    """How many the sensor rejected so far, for their value or key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +220,8 @@ class Part(msgspec.Struct, frozen=True, array_like=True):
     touched: int
     newest: int
     """The latest time of its events."""
+    refused: int = 0
+    """Events of it that the query cannot take."""
 
 
 class SlotDelta(msgspec.Struct, frozen=True, array_like=True):
@@ -237,6 +242,10 @@ class SlotDelta(msgspec.Struct, frozen=True, array_like=True):
     """Counts since the slot began."""
     seen: int = 0
     """The latest time of its events."""
+    rejected: int = 0
+    behind: dict[str, int] = {}
+    refused: dict[str, int] = {}
+    """More counts, the last two by query."""
 
 
 class Ack(msgspec.Struct, frozen=True, array_like=True):
@@ -294,6 +303,7 @@ class PanePartial:
     at all if the root had that pane from an owner who had them."""
     replayed: int = 0
     late: int = 0
+    refused: int = 0
     """Counts since the partition began."""
 
 
@@ -398,6 +408,14 @@ class Adopted:
     first: int
 
 
+@dataclass(frozen=True, slots=True)
+class Retire:
+    """The query is removed: forget it. Sent again to whoever still sends panes of it."""
+
+    group: str
+    query: str
+
+
 Message = (
     Events
     | Resume
@@ -421,6 +439,7 @@ Message = (
     | Roster
     | Adopt
     | Adopted
+    | Retire
 )
 
 

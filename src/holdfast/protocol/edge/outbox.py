@@ -77,6 +77,11 @@ class Outbox:
         for key in [k for k in self._entries if k[0] == query and k[1] + length <= until]:
             del self._entries[key]
 
+    def retire(self, query: str) -> None:
+        """Nobody asks for it any more."""
+        for key in [key for key in self._entries if key[0] == query]:
+            del self._entries[key]
+
     def drop(self, partition: int) -> None:
         """It is another's to send this one."""
         for key, entry in list(self._entries.items()):

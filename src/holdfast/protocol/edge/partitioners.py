@@ -39,7 +39,8 @@ def by_round_robin(places: int) -> Partitioner:
 
 
 def by_hash(places: int) -> Partitioner:
-    """All events of a key to the same one, the same for all sensors and at all times."""
+    """All events of a key to the same one, the same for all sensors and at all times; those without
+    a key to one of them."""
     known: dict[Any, int] = {}
 
     def place(key: Any) -> int:
@@ -52,7 +53,8 @@ def by_hash(places: int) -> Partitioner:
 
     def choose(taken: int, keys: NDArray[Any] | None, count: int) -> Sequence[Choice]:
         if keys is None:
-            raise InvalidArgumentError("events are divided by the hash of a key, and have none")
+            chosen = place(None)
+            return [slice(0, count if each == chosen else 0, 1) for each in range(places)]
         return _divided(np.fromiter((place(key) for key in keys), np.intp, count), places)
 
     return choose

@@ -20,6 +20,7 @@ from holdfast.protocol.edge.messages import (
     PaneTaken,
     Query,
     Register,
+    Retire,
     Send,
     SensorHello,
     Sitting,
@@ -99,6 +100,18 @@ class Root:
         self._adoptions[query.id] = adoption
         return self._hand_out(adoption)
 
+    def remove_query(self, query: str) -> list[Send]:
+        """No more windows of it; nothing of it is remembered. A later query needs another id, or
+        states of this one that are on their way would be taken for its own."""
+        del self.queries[query], self._windows[query]
+        self._adoptions.pop(query, None)
+        sends = []
+        for group in self.groups.values():
+            group.freed.pop(query, None)
+            group.merge.forget(lambda pane: pane[0] == query)
+            sends += [Send(node, Retire(group.name, query)) for node in group.nodes]
+        return sends
+
     def receive(self, sender: str, message: Message, now: int) -> list[Send]:
         match message:
             case Register():
@@ -107,6 +120,8 @@ class Root:
                 return self._hello(sender, message)
             case PaneClosed() if message.group in self.groups and message.query in self.queries:
                 return self._take(sender, message, now)
+            case PaneClosed() if message.group in self.groups:
+                return [Send(sender, Retire(message.group, message.query))]
             case Adopted():
                 return self._adopted(message, now)
         return []

@@ -8,6 +8,7 @@ that is larger than before (`incarnation`): the root then lets it take the place
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -16,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from holdfast.errors import InvalidArgumentError
+from holdfast.protocol.edge.aggregates import invalid_keys
 from holdfast.protocol.edge.backlog import Backlog
 from holdfast.protocol.edge.messages import (
     Events,
@@ -74,6 +76,7 @@ class _Route:
     """The boundary it was told."""
     told_at: int = 0
     late: int = 0
+    rejected: int = 0
 
 
 class Sensor:
@@ -91,8 +94,8 @@ class Sensor:
         self.options = options or SensorOptions()
         self.start = 0
         self.taken = 0
-        self.rejected = 0
-        """Values that are not numbers."""
+        self.rejections: Counter[str] = Counter()
+        """Events that no query could take, by reason."""
         self.late = 0
         self.boundary = 0
         self._children = tuple(children)
@@ -106,6 +109,10 @@ class Sensor:
         self._choose: Partitioner | None = None
         self._more_at: int | None = None
         self._newest = 0
+
+    @property
+    def rejected(self) -> int:
+        return self.rejections.total()
 
     @property
     def is_member(self) -> bool:
@@ -149,6 +156,10 @@ class Sensor:
         if not len(when):
             return 0, []
         late, broken = self._refused(when, what)
+        invalid = None if whose is None else invalid_keys(whose)
+        if invalid is not None:
+            invalid &= ~broken
+            late, broken = late & ~invalid, broken | invalid
         good = np.flatnonzero(~(late | broken)) if late.any() or broken.any() else None
         if good is not None:
             when, what = when[good], what[good]
@@ -171,10 +182,23 @@ class Sensor:
         if good is not None:
             dealt = len(late) if limit == len(good) else int(good[limit])
             self.late += int(late[:dealt].sum())
-            self.rejected += int(broken[:dealt].sum())
+            keyless = 0 if invalid is None else int(invalid[:dealt].sum())
+            self.rejections["invalid key"] += keyless
+            self.rejections["not a number"] += int(broken[:dealt].sum()) - keyless
             # Told in one partition, so that it is counted once.
             self._routes[self._order[0]].late = self.late
+            self._tell_rejected()
         return dealt, self._flush(now)
+
+    def reject(self, reason: str, count: int) -> None:
+        """So many events were left out before they could be given to `emit`."""
+        self.rejections[reason] += count
+        self._tell_rejected()
+
+    def _tell_rejected(self) -> None:
+        self.rejections = +self.rejections
+        if self._order:
+            self._routes[self._order[0]].rejected = self.rejected
 
     def advance(self, time: int, now: int) -> list[Send]:
         """No event before this time will come: for a sensor that has nothing to say."""
@@ -338,6 +362,7 @@ class Sensor:
             replayed,
             route.late,
             self._newest,
+            route.rejected,
         )
         return Send(route.claim.node, message)
 
@@ -354,14 +379,14 @@ class Sensor:
             self.boundary,
             late=route.late,
             newest=self._newest,
+            rejected=route.rejected,
         )
         return Send(route.claim.node, message)
 
 
 def _objects(keys: Sequence[Any]) -> NDArray[Any]:
-    array = np.empty(len(keys), object)
-    array[:] = keys
-    return array
+    # One by one: lists among them are no further dimension.
+    return np.fromiter(keys, object, len(keys))
 
 
 def _until(choice: Choice, limit: int) -> Choice:

@@ -8,15 +8,15 @@ and only losses, which are counted, make two copies of one offset differ.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Collection, Iterable, Mapping
+from collections import Counter, deque
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.protocol.edge.aggregates import decode_partial
+from holdfast.protocol.edge.aggregates import are_plain, decode_partial, invalid_keys
 from holdfast.protocol.edge.messages import Loss, Part, SlotDelta
 from holdfast.protocol.edge.queries import Paned, ceil_to
 
@@ -28,11 +28,12 @@ MOST_MARKS: Final = 4_096
 @dataclass(slots=True)
 class Held:
     """One pane of one query. `touched`: the last offset that changed it; `newest`: the latest time
-    of its events."""
+    of its events; `refused`: how many of them the query cannot take."""
 
     partial: Any = None
     touched: int = 0
     newest: int = 0
+    refused: int = 0
 
 
 @dataclass(slots=True)
@@ -48,6 +49,12 @@ class Slot:
     lost: int = 0
     replayed: int = 0
     late: int = 0
+    rejected: int = 0
+    """As the sensor counts them."""
+    behind: dict[str, int] = field(default_factory=dict)
+    """By query, events that came after their pane was closed without them."""
+    refused: dict[str, int] = field(default_factory=dict)
+    """By query, events that it cannot take."""
     seen: int = 0
     waiting: tuple[SlotDelta, tuple[str, ...]] | None = None
     """What has come and was not joined yet, and the queries that its sender knew. Most of it is
@@ -66,28 +73,33 @@ class Slot:
         times: NDArray[np.int64],
         values: NDArray[np.float64],
         keys: Any,
-        queries: Iterable[Paned],
+        queries: Collection[Paned],
         freed: Mapping[str, int],
-    ) -> None:
-        """Events that follow `offset` have come; the caller moves the offset after this."""
+    ) -> Mapping[str, int]:
+        """Events that follow `offset` have come; the caller moves the offset after this. Returns
+        how many of them no query, or no query with keys, can take, by reason."""
         low, high = int(times.min()), int(times.max())
         touched = self.offset + len(times)
         self.seen = max(self.seen, high)
+        unfit = _Unfit(values, keys, any(query.query.keyed for query in queries))
         for query in queries:
             length, floor = query.length, freed.get(query.id, 0)
             first, last = low // length, high // length
+            bad = unfit.of(query)
             if first == last:
                 if low >= floor:
-                    self._put(query, first * length, values, keys, touched, high)
+                    self._put(query, first * length, values, keys, bad, touched, high)
                 continue
             indexes = times // length
             for index in np.unique(indexes):
                 pane = int(index) * length
                 if pane >= floor:
                     chosen = indexes == index
-                    some = None if keys is None else np.asarray(keys, dtype=object)[chosen]
+                    some = _chosen(keys, chosen)
                     newest = int(times[chosen].max())
-                    self._put(query, pane, values[chosen], some, touched, newest)
+                    wrong = None if bad is None else bad[chosen]
+                    self._put(query, pane, values[chosen], some, wrong, touched, newest)
+        return unfit.reasons
 
     def _put(
         self,
@@ -95,6 +107,7 @@ class Slot:
         pane: int,
         values: NDArray[np.float64],
         keys: Any,
+        bad: NDArray[np.bool_] | None,
         touched: int,
         newest: int,
     ) -> None:
@@ -104,7 +117,12 @@ class Slot:
         held = panes.get(pane)
         if held is None:
             held = panes[pane] = Held()
-        held.partial = query.add(held.partial, values, keys)
+        if bad is not None and (count := int(bad.sum())):
+            held.refused += count
+            self.refused[query.id] = self.refused.get(query.id, 0) + count
+            values, keys = values[~bad], _chosen(keys, ~bad)
+        if len(values):
+            held.partial = query.add(held.partial, values, keys)
         held.touched = touched
         held.newest = max(held.newest, newest)
 
@@ -121,6 +139,11 @@ class Slot:
             # Events out of order may be in later panes than the boundary's already.
             self.since[query.id] = self.seen + 1
         return ceil_to(self.since.get(query.id, 0), query.length)
+
+    def retire(self, query: str) -> None:
+        """Forget a query."""
+        for each in (self.panes, self.since, self.behind, self.refused):
+            each.pop(query, None)
 
     def free(self, query: str, length: int, until: int) -> None:
         """The root has all panes that end by then."""
@@ -161,7 +184,7 @@ class Slot:
     def delta(self, base: int) -> SlotDelta:
         """What events after `base` have changed."""
         parts = tuple(
-            Part(query, pane, held.partial, held.touched, held.newest)
+            Part(query, pane, held.partial, held.touched, held.newest, held.refused)
             for query, panes in self.panes.items()
             for pane, held in panes.items()
             if held.touched > base
@@ -179,6 +202,9 @@ class Slot:
             self.replayed,
             self.late,
             self.seen,
+            self.rejected,
+            dict(self.behind),
+            dict(self.refused),
         )
 
     def hold(self, delta: SlotDelta, ours: Collection[str], theirs: tuple[str, ...]) -> bool:
@@ -222,7 +248,8 @@ class Slot:
                 del panes[pane]
         for part in delta.parts:
             if part.query in ours:
-                held = Held(decode_partial(part.partial), part.touched, part.newest)
+                partial = decode_partial(part.partial)
+                held = Held(partial, part.touched, part.newest, part.refused)
                 self.panes.setdefault(part.query, {})[part.pane] = held
         if delta.since or self.since or len(theirs) != len(ours):
             self.since = self._whole_since(delta, ours, theirs)
@@ -231,6 +258,10 @@ class Slot:
         self.lost, self.seen = delta.lost, delta.seen
         self.replayed = max(self.replayed, delta.replayed)
         self.late = max(self.late, delta.late)
+        self.rejected = max(self.rejected, delta.rejected)
+        if delta.behind or delta.refused:
+            self.behind = dict(Counter(self.behind) | Counter(delta.behind))
+            self.refused = dict(Counter(self.refused) | Counter(delta.refused))
         self.marks.clear()
         return True
 
@@ -243,6 +274,47 @@ class Slot:
             since = {q: max(since.get(q, 0), self.since.get(q, 0)) for q in {*since, *self.since}}
         # A query that the other did not have yet begins here with what comes next.
         return since | {query: delta.seen + 1 for query in ours if query not in theirs}
+
+
+class _Unfit:
+    """Events that queries cannot take. It depends on the events alone, so that all copies of a slot
+    refuse the same."""
+
+    def __init__(self, values: NDArray[np.float64], keys: Any, is_keyed: bool) -> None:
+        self.reasons: dict[str, int] = {}
+        nan = np.isnan(values)
+        self._plain = nan if nan.any() else None
+        self._keyed = self._plain
+        self._note("not a number", self._plain)
+        if not is_keyed:
+            return
+        if keys is None:
+            self._keyed = np.ones(len(values), np.bool_)
+            self._note("no key", self._keyed)
+            return
+        if are_plain(keys):
+            return
+        absent = np.fromiter((key is None for key in keys), np.bool_, len(keys))
+        self._note("no key", absent)
+        invalid = invalid_keys(keys)
+        self._note("invalid key", invalid)
+        for each in (absent, invalid):
+            if each is not None and each.any():
+                self._keyed = each if self._keyed is None else self._keyed | each
+
+    def _note(self, reason: str, found: NDArray[np.bool_] | None) -> None:
+        if found is not None and (count := int(found.sum())):
+            self.reasons[reason] = count
+
+    def of(self, query: Paned) -> NDArray[np.bool_] | None:
+        return self._keyed if query.query.keyed else self._plain
+
+
+def _chosen(keys: Any, chosen: NDArray[np.bool_]) -> Any:
+    if keys is None:
+        return None
+    # As objects one by one: lists among them are no further dimension.
+    return np.fromiter(keys, object, len(keys))[chosen]
 
 
 def _rank(delta: SlotDelta) -> tuple[int, int, int]:

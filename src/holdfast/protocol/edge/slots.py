@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from holdfast.protocol.edge.messages import Query, Roster, Sitting, SlotDelta
 from holdfast.protocol.edge.queries import Paned, floor_to
@@ -10,7 +14,20 @@ from holdfast.protocol.edge.slot import Slot
 
 __all__ = ["Slots"]
 
-Counts = tuple[int, int]
+
+class Counts(NamedTuple):
+    """How many events were sent again, came too late, and were refused."""
+
+    replayed: int = 0
+    late: int = 0
+    refused: int = 0
+
+    def plus(self, slot: Slot, query: str) -> Counts:
+        return Counts(
+            self.replayed + slot.replayed,
+            self.late + slot.late + slot.behind.get(query, 0),
+            self.refused + slot.rejected + slot.refused.get(query, 0),
+        )
 
 
 class Slots:
@@ -23,8 +40,8 @@ class Slots:
         """Sensors that have left, and whose last words nobody waits for any longer."""
         self._slots: dict[int, dict[str, Slot]] = {}
         self._sittings = _sittings(roster)
-        self._spent: dict[int, Counts] = {}
-        """By partition, what was counted for sensors that are forgotten."""
+        self._spent: dict[tuple[int, str], Counts] = {}
+        """By partition and query, what was counted for sensors that are forgotten."""
 
     def __iter__(self) -> Iterator[Slot]:
         for slots in self._slots.values():
@@ -76,12 +93,22 @@ class Slots:
         first = max((slot.adopt(paned) for slot in self), default=0)
         return max(first, floor_to(self.roster.origin, paned.length))
 
+    def retire(self, query: str) -> None:
+        """Forget a query."""
+        self.queries.pop(query, None)
+        self.freed.pop(query, None)
+        self._spent = {key: each for key, each in self._spent.items() if key[1] != query}
+        for slot in self:
+            slot.retire(query)
+
     def seat(self, roster: Roster) -> bool:
         """Whether the roster is news."""
         if roster.version <= self.roster.version:
             return False
         self.roster = roster
         self._sittings = _sittings(roster)
+        # One that is back is waited for again.
+        self.given_up -= {each.sensor for each in roster.sittings if each.end is None}
         self.given_up &= self._sittings.keys()
         for partition, slots in self._slots.items():
             for sensor in slots.keys() - self._sittings.keys():
@@ -89,21 +116,31 @@ class Slots:
         return True
 
     def _forget(self, partition: int, slot: Slot) -> None:
-        replayed, late = self._spent.get(partition, (0, 0))
-        self._spent[partition] = replayed + slot.replayed, late + slot.late
+        for query in self.queries:
+            before = self._spent.get((partition, query), Counts())
+            self._spent[partition, query] = before.plus(slot, query)
 
-    def counts(self, partition: int) -> Counts:
-        """How many events were sent again and refused since the partition began."""
-        replayed, late = self._spent.get(partition, (0, 0))
+    def counts(self, partition: int, query: str) -> Counts:
+        """Since the partition began."""
+        counts = self._spent.get((partition, query), Counts())
         for slot in self.of(partition):
-            replayed, late = replayed + slot.replayed, late + slot.late
-        return replayed, late
+            counts = counts.plus(slot, query)
+        return counts
 
     @property
     def leaving(self) -> set[str]:
         """Sensors that have left, and may have said more than has come."""
         ended = {name for name, each in self._sittings.items() if each.end is not None}
         return ended - self.given_up
+
+    def uninvited(self, slot: Slot, times: NDArray[np.int64]) -> NDArray[np.bool_] | None:
+        """Which events are of times when the sensor took no part, for it had been dismissed: panes
+        did not wait for them. None if none is."""
+        sitting = self._sittings[slot.sensor]
+        if sitting.end is None and times.min() >= sitting.start:
+            return None
+        found = times < sitting.start
+        return found if sitting.end is None else found | (times >= sitting.end)
 
     def is_whole(self, slot: Slot, start: int, end: int) -> bool:
         """Whether a sensor has said all it had for this time; of one that has left without a word

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,11 +27,13 @@ class Window:
     lost: int
     replayed: int
     late: int
-    """Events lost for ever, sent again, and refused, since the window before."""
+    """Events lost for ever, sent again, and refused for their time, since the window before."""
     failed: tuple[str, ...]
     epoch: int
     newest: int
     """The latest time of its events."""
+    refused: int = 0
+    """Events refused for their value or key since the window before, by sensors and children."""
 
 
 class Windows:
@@ -44,8 +46,8 @@ class Windows:
         self._panes: dict[int, dict[str, PanePartial]] = {}
         self._lost = 0
         """Since the window before."""
-        self._told = (0, 0)
-        self._totals: dict[str, tuple[int, int]] = {}
+        self._told: Sequence[int] = (0, 0, 0)
+        self._totals: dict[str, Sequence[int]] = {}
 
     def __len__(self) -> int:
         return len(self._panes)
@@ -54,9 +56,10 @@ class Windows:
         """A pane of a group, complete; they come in order, each once."""
         self._panes.setdefault(pane, {})[group] = state
         self._lost += state.lost
-        replayed, late = self._totals.get(group, (0, 0))
         # A taker may know of less than the one it took over from.
-        self._totals[group] = max(replayed, state.replayed), max(late, state.late)
+        before = self._totals.get(group, (0, 0, 0))
+        counts = state.replayed, state.late, state.refused
+        self._totals[group] = tuple(map(max, before, counts))
 
     def emit(self, origin: int, through: int, failed: Mapping[str, Any]) -> Iterator[Window]:
         """The windows that are complete, now that all groups have all panes up to `through`. The
@@ -85,9 +88,9 @@ class Windows:
                 epoch = max(epoch, *(claim.epoch for claim in state.claims))
                 newest = max(newest, state.newest)
         lost, self._lost = self._lost, 0
-        sums = [sum(total[at] for total in self._totals.values()) for at in range(2)]
-        replayed, late = (now - was for now, was in zip(sums, self._told, strict=True))
-        self._told = (sums[0], sums[1])
+        sums = [sum(total[at] for total in self._totals.values()) for at in range(3)]
+        replayed, late, refused = (now - was for now, was in zip(sums, self._told, strict=True))
+        self._told = tuple(sums)
         return Window(
             self.paned.id,
             start,
@@ -101,4 +104,5 @@ class Windows:
             failed,
             epoch,
             newest,
+            refused,
         )

@@ -7,22 +7,28 @@ Aggregates that several replicas write at once are `holdfast.crdt`.
 
 from holdfast.protocol.edge.aggregates.aggregate import (
     KINDS,
+    LONGEST_KEY,
     Aggregate,
     Key,
     KeyedPartial,
     Partial,
     aggregate,
+    are_plain,
     decode_partial,
+    invalid_keys,
     numbers,
 )
 
 __all__ = [
     "KINDS",
+    "LONGEST_KEY",
     "Aggregate",
     "Key",
     "KeyedPartial",
     "Partial",
     "aggregate",
+    "are_plain",
     "decode_partial",
+    "invalid_keys",
     "numbers",
 ]

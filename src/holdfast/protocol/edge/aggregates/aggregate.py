@@ -37,13 +37,16 @@ from holdfast.protocol.edge.aggregates import digests, extremes, registers, tota
 
 __all__ = [
     "KINDS",
+    "LONGEST_KEY",
     "Aggregate",
     "Floats",
     "Key",
     "KeyedPartial",
     "Partial",
     "aggregate",
+    "are_plain",
     "decode_partial",
+    "invalid_keys",
     "numbers",
 ]
 
@@ -51,9 +54,11 @@ Floats = NDArray[np.float64]
 Partial = Any
 """Plain data that goes through msgpack; what is in it is the aggregate's own affair."""
 Key = Any
-"""A string, a number or a tuple of these."""
+"""A string, a bool, an integer of 64 bits or a float that is a number."""
 KeyedPartial = dict[Key, Partial]
 
+LONGEST_KEY: Final = 256
+"""Bytes of a string in UTF-8."""
 FEW: Final = 24
 """Up to so many values Python's own floats are faster than arrays; the bits are the same."""
 
@@ -162,6 +167,37 @@ def decode_partial(data: Any) -> Partial:
 def numbers(values: Floats) -> NDArray[np.bool_]:
     """Which of the values are numbers that may be aggregated: all but NaN."""
     return ~np.isnan(values)
+
+
+def are_plain(keys: Sequence[Any] | NDArray[Any]) -> bool:
+    """Whether all keys are there, and are short strings of ASCII: what is quickly seen."""
+    try:
+        return "".join(keys).isascii() and max(map(len, keys), default=0) <= LONGEST_KEY
+    except TypeError:
+        return False
+
+
+def invalid_keys(keys: Sequence[Any] | NDArray[Any]) -> NDArray[np.bool_] | None:
+    """Mark the events whose key no query can group by; None if there are none. An event without a
+    key, None, is not one of them."""
+    if are_plain(keys) or (set(map(type, keys)) <= _KEY_TYPES and all(map(_is_key, set(keys)))):
+        return None
+    found = (not _is_key(key) for key in keys)
+    return np.fromiter(found, np.bool_, len(keys))
+
+
+def _is_key(key: Any) -> bool:
+    if isinstance(key, str):
+        try:
+            return len(key) <= LONGEST_KEY and len(key.encode()) <= LONGEST_KEY
+        except UnicodeEncodeError:
+            return False
+    if isinstance(key, int):
+        return -(2**63) <= key < 2**63
+    return key is None or (isinstance(key, float) and key == key)
+
+
+_KEY_TYPES: Final = {str, int, float, bool, type(None)}
 
 
 def aggregate(

@@ -1,0 +1,119 @@
+"""The display of an edge: it is short, and whatever becomes of it the edge runs on."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.edge.board import refusals, window_text
+from holdfast.edge.layout import Layout
+from holdfast.edge.plant import write_plant
+from holdfast.edge.rooting import KEPT_BYTES, RootNode
+
+WINDOW = {
+    "query": "load",
+    "start": 0,
+    "end": 1,
+    "answer": 5,
+    "complete": True,
+    "missing": 0,
+    "at": 3_000,
+    "newest": 1_000,
+}
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {f"key {number}": number for number in range(40_000)},
+        {"k" * 100_000: 1},
+        list(range(100_000)),
+        "x" * 100_000,
+    ],
+)
+def test_a_window_is_a_line_however_much_is_in_it(answer: Any) -> None:
+    text = window_text({**WINDOW, "answer": answer})
+    assert "\n" not in text
+    assert len(text) < 400
+    assert text.endswith("2 ms after its last event")
+
+
+def test_a_window_that_lacks_something_says_so() -> None:
+    text = window_text({**WINDOW, "complete": False, "missing": 7, "answer": {"a": 1}})
+    assert "{'a': 1}, not complete (7 missing)" in text
+
+
+def test_refusals_are_summed_over_the_children() -> None:
+    statuses = {
+        "root": {"role": "root"},
+        "c1": {"refused": {"s1": {"no key": 2, "pane closed": 1}}},
+        "c2": {"refused": {"s1": {"no key": 3}}},
+        "c3": None,
+    }
+    assert refusals(statuses) == [
+        "s1: 5 events refused: no key",
+        "s1: 1 events refused: pane closed",
+    ]
+
+
+class Nowhere:
+    """Keeps windows nowhere."""
+
+    position = 0
+
+    def last(self, position: int) -> dict[str, int]:
+        return {}
+
+    def keep(self, windows: list[dict[str, Any]]) -> None: ...
+
+
+def test_a_root_holds_windows_by_their_bytes_and_answers_in_pages(tmp_path: Path) -> None:
+    layout = Layout.read(write_plant(tmp_path, children=1, sensors=0))
+    node = RootNode(layout, Nowhere(), None)
+    try:
+        answer = {f"{number:0>100}": number for number in range(20_000)}
+        for number in range(20):
+            node._pending = [{**WINDOW, "start": number, "answer": answer}]
+            node._publish()
+        assert node.count == 20
+        assert 1 < len(node._recent) < 20
+        assert sum(map(len, node._recent)) <= KEPT_BYTES
+        first = node.count - len(node._recent)
+        page = node._show({"first": 0})
+        assert [each["start"] for each in page["windows"]] == [first]
+        assert page["next"] == first + 1
+        assert page["windows"][0]["answer"] == answer
+        short = node._show({"first": 0, "keys": 5})
+        assert short["next"] == 20
+        assert {(each["keys"], len(each["answer"])) for each in short["windows"]} == {(20_000, 5)}
+        assert len(json.dumps(short)) < 20_000
+        assert node._show({"first": 20}) == {"next": 20, "windows": []}
+    finally:
+        node.close()
+
+
+def test_an_edge_runs_on_when_nobody_reads_what_it_shows(tmp_path: Path) -> None:
+    queries = {"count": {"aggregate": "count", "size": "500ms"}}
+    file = write_plant(tmp_path, children=1, sensors=1, rate=100, queries=queries)
+    output = tmp_path / "windows.jsonl"
+    command = [sys.executable, "-m", "holdfast", "edge", "run", str(file)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as running:
+        try:
+            assert running.stdout is not None
+            running.stdout.readline()
+            running.stdout.close()
+            deadline = time.monotonic() + 60
+            while not output.exists() or output.read_bytes().count(b"\n") < 10:
+                assert running.poll() is None
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+        finally:
+            running.send_signal(signal.SIGTERM)
+        assert running.wait(20) == 0

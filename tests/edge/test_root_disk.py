@@ -1,0 +1,109 @@
+"""The output of a root: a disk that is full, a second root, a long file, numbers JSON has not."""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.edge import EdgeTrial
+from holdfast.edge.rooting import LineKeeper
+from holdfast.errors import InvalidArgumentError, StoreCorruptError
+
+QUERIES = {
+    "count": {"aggregate": "count", "size": "100ms"},
+    "sum": {"aggregate": "sum", "size": "200ms", "slide": "100ms"},
+}
+
+
+def test_a_root_without_room_says_so_and_loses_no_window(tmp_path: Path) -> None:
+    with EdgeTrial(tmp_path, children=2, sensors=1, rate=500, queries=QUERIES) as trial:
+        root = trial.fleet.processes["root"].pid
+        output = trial.layout.path("windows.jsonl")
+        # Files of this process cannot grow beyond this, as on a disk that is full.
+        limit = output.stat().st_size + 1_000
+        resource.prlimit(root, resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
+        trial.wait(lambda: trial.status("root")["paused"])
+        count = trial.status("root")["windows"]
+        with pytest.raises(InvalidArgumentError, match="make room"):
+            trial.client.ask("root", "dismiss", {"sensor": "s1"})
+        behind = trial.reports()[0]["newest"] + 3_000_000
+        trial.wait(lambda: trial.reports()[0]["newest"] > behind)
+        assert trial.status("root")["windows"] == count
+        assert output.read_bytes().endswith(b"\n")
+        unlimited = resource.RLIM_INFINITY, resource.RLIM_INFINITY
+        resource.prlimit(root, resource.RLIMIT_FSIZE, unlimited)
+        trial.wait(lambda: not trial.status("root")["paused"])
+        trial.wait_for_window(behind + 1_000_000)
+        windows = trial.check()
+        assert {each["complete"] for each in windows} == {True}
+        said = trial.fleet.log("root").read_text()
+        assert said.count("ERROR root: cannot write windows down") == 1
+        assert "WARNING root: can write again" in said
+        assert "connection with" not in said
+
+
+def test_a_second_root_changes_nothing(tmp_path: Path) -> None:
+    with EdgeTrial(tmp_path, children=1, sensors=1, rate=100) as trial:
+        output = trial.layout.path("windows.jsonl")
+        command = [sys.executable, "-m", "holdfast", "edge", "root", str(trial.file)]
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        assert ended.returncode == 1
+        assert f"{output}: another root appends to it; end that one" in ended.stderr
+        trial.wait_for_window(trial.through() + 1)
+        trial.check()
+
+
+def test_a_file_that_another_root_has_is_not_touched(tmp_path: Path) -> None:
+    path = tmp_path / "windows.jsonl"
+    path.write_bytes(b'{"query": "a", "start": 1}\n{"que')
+    keeper = LineKeeper(path)
+    with pytest.raises(InvalidArgumentError, match="another root"):
+        LineKeeper(path)
+    assert path.read_bytes().endswith(b'{"que')
+    assert keeper.last(0) == {"a": 1}
+    assert path.read_bytes() == b'{"query": "a", "start": 1}\n'
+
+
+def test_only_what_the_memory_does_not_know_is_read_at_a_start(tmp_path: Path) -> None:
+    path = tmp_path / "windows.jsonl"
+    known = b"no window, and not looked at\n" * 1_000
+    path.write_bytes(known + b'{"query": "a", "start": 5}\n{"query": "b", "sta')
+    keeper = LineKeeper(path)
+    assert keeper.last(len(known)) == {"a": 5}
+    keeper.keep([{"query": "b", "start": 6}])
+    assert (
+        path.read_bytes()[len(known) :]
+        == b'{"query": "a", "start": 5}\n{"query": "b", "start": 6}\n'
+    )
+    assert keeper.position == path.stat().st_size
+    # No line ends there: it is another file, and all of it is read.
+    with pytest.raises(StoreCorruptError, match="no window"):
+        keeper.last(len(known) + 3)
+    with pytest.raises(StoreCorruptError, match="no window"):
+        keeper.last(1 << 30)
+
+
+@pytest.mark.parametrize(
+    ("answer", "written"),
+    [
+        (float("inf"), '"Infinity"'),
+        ({"a": float("-inf"), "b": 1.5}, '{"a": "-Infinity", "b": 1.5}'),
+        ([float("nan"), 2.0], '["NaN", 2.0]'),
+        (1e308, "1e+308"),
+    ],
+)
+def test_lines_are_json_whatever_the_numbers(tmp_path: Path, answer: Any, written: str) -> None:
+    path = tmp_path / "windows.jsonl"
+    LineKeeper(path).keep([{"query": "a", "start": 1, "answer": answer}])
+    assert path.read_text() == f'{{"query": "a", "start": 1, "answer": {written}}}\n'
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is no JSON")
+
+    json.loads(path.read_text(), parse_constant=refuse)
