@@ -91,6 +91,9 @@ _KINDS: Final = (
     Ask,
     Answer,
     messages.Retire,
+    messages.RootTime,
+    messages.Probe,
+    messages.Relayed,
 )
 _TAGS: Final = {kind: tag for tag, kind in enumerate(_KINDS)}
 _PREFIX: Final = struct.Struct("<IB")

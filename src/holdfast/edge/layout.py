@@ -134,6 +134,19 @@ class Sensor:
     events: Setting[int | None, int | None] = optional(
         whole(1), "End after so many simulated events.", example="100000", default="never"
     )
+    lateness: Setting[Interval, Span] = setting(
+        interval("0s"),
+        "How far its events may be out of the order of time; windows wait so much longer.",
+        example='"200ms"',
+        default=Span(0),
+    )
+    idle: Setting[Interval, Span] = setting(
+        interval("1ms"),
+        "When no line has come for so long, windows wait no longer for those that may come: one "
+        "with a time so long ago is then late.",
+        example='"10s"',
+        default=Span(1_000_000),
+    )
 
 
 def _read_shares(value: Any) -> tuple[float, ...]:
@@ -279,6 +292,32 @@ class Layout:
         "What a sensor does when that is full: take no more events, or let the oldest go.",
         example='"drop"',
         default="wait",
+    )
+    replication: Setting[int, int] = setting(
+        whole(1),
+        "How many children of a group must be there before it begins, if it has so many.",
+        example="3",
+        default=2,
+    )
+    gather: Setting[Interval, Span] = setting(
+        interval("0s"),
+        "How long a group with so many waits for the other nodes of this file at its first start, "
+        "and the first window for the sensors of this file.",
+        example='"30s"',
+        default=Span(5_000_000),
+    )
+    ahead: Setting[Interval, Span] = setting(
+        interval("0s"),
+        "How far the time of an event may be ahead of the root's clock; those further ahead are "
+        "refused.",
+        example='"1m"',
+        default=Span(10_000_000),
+    )
+    history: Setting[Interval, Span] = setting(
+        interval("0s"),
+        "How old the first event of a sensor may be, by the root's clock; windows begin there.",
+        example='"400d"',
+        default=Span(31 * 86_400_000_000),
     )
     spread: Setting[int, int] = setting(
         whole(1),

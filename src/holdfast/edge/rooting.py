@@ -24,20 +24,19 @@ import msgspec
 
 from holdfast.edge.frames import Ask, Carried
 from holdfast.edge.hub import Hub
-from holdfast.edge.layout import ROOT, Child, Intermediate, Layout, Query
+from holdfast.edge.layout import ROOT, Layout, Query
 from holdfast.edge.runner import LONGEST, Clock, Runner, _plain, logger, to_json
 from holdfast.edge.security import read_credentials
 from holdfast.errors import InvalidArgumentError, StoreCorruptError
-from holdfast.protocol.edge.formation import Group, name_of
+from holdfast.protocol.edge.formation import GroupPlan, name_of
 from holdfast.protocol.edge.memory import RootMemory, recall, remember
 from holdfast.protocol.edge.messages import Query as Asked
-from holdfast.protocol.edge.messages import Register, Roster, Send
+from holdfast.protocol.edge.messages import Send
 from holdfast.protocol.edge.root import Root, RootOptions
 from holdfast.protocol.edge.windows import Window
-from holdfast.protocol.groups import Claim
 from holdfast.topology.settings import Named
 
-__all__ = ["Keeper", "LineKeeper", "RootNode"]
+__all__ = ["Keeper", "LineKeeper", "RootNode", "root_options"]
 
 KEPT: Final = 2_000
 KEPT_BYTES: Final = 16 << 20
@@ -140,46 +139,21 @@ def _after_a_line(file: BinaryIO, position: int) -> int:
     return file.seek(0)
 
 
-class _Planned:
-    """Groups as the file plans them: formed when all of their nodes have registered."""
-
-    def __init__(self, layout: Layout) -> None:
-        self._layout = layout
-        self._there: set[str] = set()
-        self.groups: dict[str, Group] = {}
-        self.addresses: dict[str, str] = {}
-
-    def group_of(self, node: str) -> Group | None:
-        return next((group for group in self.groups.values() if node in group.nodes), None)
-
-    def register(self, message: Register) -> Group | None:
-        layout, node = self._layout, message.node
-        if message.address:
-            self.addresses[node] = message.address
-        group = self.group_of(node)
-        if group is not None:
-            return group
-        tables: dict[str, Child | Intermediate] = {**layout.children, **layout.intermediates}
-        if message.group in self.groups:
-            logger.info("%s: joins %s", node, message.group)
-            self.groups[message.group].admit(node)
-            return self.groups[message.group]
-        if node not in tables:
-            # It asks again, and joins when the others of its group are there.
-            logger.warning("%s: registers, and the file does not name it", node)
-            return None
-        self._there.add(node)
-        name = tables[node].group
-        members = tuple(sorted(layout.groups()[name]))
-        layers = layout.layers(name)
-        if not self._there >= {*members, *(each for layer in layers for each in layer)}:
-            return None
-        count = len(members) * layout.spread
-        home = tuple(Claim(at, 1, members[at % len(members)]) for at in range(count))
-        group = Group(name, members, layers, home, Roster(name, 0, 0, ()))
-        self.groups[name] = group
-        logger.info("%s: is formed of %s", name, ", ".join(members))
-        return group
+def root_options(layout: Layout) -> RootOptions:
+    """What a root is told of its file."""
+    return RootOptions(
+        plan=tuple(
+            GroupPlan(name, members, tuple(layout.layers(name)))
+            for name, members in layout.groups().items()
+        ),
+        expected=tuple(layout.sensors),
+        replication=layout.replication,
+        gather=int(layout.gather),
+        spread=layout.spread,
+        guarantee=layout.promise,
+        history=int(layout.history),
+        ahead=int(layout.ahead),
+    )
 
 
 class RootNode:
@@ -188,12 +162,9 @@ class RootNode:
 
     def __init__(self, layout: Layout, keeper: Keeper, memory: Path | None) -> None:
         self.clock = Clock()
-        self.machine = Root(
-            ROOT,
-            RootOptions(spread=layout.spread, guarantee=layout.promise),
-            address=layout.root.address,
-        )
-        self.machine.formation = _Planned(layout)  # type: ignore[assignment]
+        self.machine = Root(ROOT, root_options(layout), address=layout.root.address)
+        self._awaited: dict[str, tuple[str, ...]] = {}
+        self._formed: set[str] = set()
         self.count = 0
         self.paused = ""
         """Why nothing can be written, and so nothing is acknowledged."""
@@ -232,6 +203,18 @@ class RootNode:
 
     def step(self, longest: float = 0.2) -> None:
         self.runner.turn(longest)
+        self._tell_awaited()
+
+    def _tell_awaited(self) -> None:
+        """Log who is there and who is not, when that changes."""
+        for name in self.machine.groups.keys() - self._formed:
+            self._formed.add(name)
+            logger.info("%s: is formed of %s", name, ", ".join(self.machine.groups[name].members))
+        awaited = self.machine.awaited
+        for name, nodes in awaited.items():
+            if nodes and nodes != self._awaited.get(name):
+                logger.info("%s: no window yet, awaits %s", name, ", ".join(nodes))
+        self._awaited = awaited
 
     # What must survive
 
@@ -297,6 +280,7 @@ class RootNode:
             tuple(root.queries),
             tuple(root._adoptions),
             self.count,
+            tuple(root.formation.lives.items()),
         )
         if known == self._known:
             return
@@ -379,7 +363,7 @@ class RootNode:
 
     def _dismiss(self, body: Any) -> Any:
         self._check_room()
-        sends = self.machine.dismiss(body["sensor"])
+        sends = self.machine.dismiss(body["sensor"], self.clock())
         if not sends:
             raise InvalidArgumentError(
                 f"sensor {body['sensor']!r}: takes no part, so that nobody waits for it; give one "
@@ -430,6 +414,7 @@ class RootNode:
             "pending": len(self._pending),
             "queries": [name_of(each) for each in self.machine.queries],
             "groups": groups,
+            "awaits": {name: list(nodes) for name, nodes in self.machine.awaited.items()},
         }
 
     def close(self) -> None:

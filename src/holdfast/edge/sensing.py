@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import deque
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, Literal, Protocol, cast
 
@@ -21,6 +23,7 @@ from holdfast.edge.lines import Batch, LineReader, Lines
 from holdfast.edge.runner import Clock, Runner, asked_to_end, logger, memory
 from holdfast.edge.security import read_credentials
 from holdfast.edge.simulated import Simulated
+from holdfast.protocol.clock import steady
 from holdfast.protocol.edge.sensor import Sensor, SensorOptions, incarnation
 
 __all__ = ["run_sensor"]
@@ -35,6 +38,16 @@ REPORT: Final = 200_000
 """Microseconds between two reports."""
 LINGER: Final = 30.0
 """Seconds that a sensor without more events stays, for those who may ask for them again."""
+
+
+SKEW: Final = 1_000_000
+"""Microseconds that a clock may be wrong before that is said."""
+REFUSED: Final = {
+    "late": "they are older than what windows still wait for; give lateness, or a longer idle, or "
+    "start the sensors of old events first",
+    "early": "they are further ahead of the root's clock than `ahead` allows; set the clock that "
+    "gave them their times",
+}
 
 
 class Feed(Protocol):
@@ -91,16 +104,36 @@ class SimulatedFeed:
 
 
 class LineFeed:
-    def __init__(self, kind: str, clock: Callable[[], int]) -> None:
-        self._reader = LineReader(sys.stdin.fileno())
+    """`descriptor`: of the file that lines are read from; `clock` stamps those without a time."""
+
+    def __init__(self, kind: str, clock: Callable[[], int], descriptor: int) -> None:
+        self._reader = LineReader(descriptor)
+        self._kind = kind
         self._lines = Lines(kind, clock)
         self._waiting: Batch | None = None
+        self._pieces: deque[bytes] = deque()
+        """Looked at and not taken in yet."""
+        self.has_begun = False
+        """Whether there was an event among them, or the end."""
         self._emitted = 0
         self._over = False
 
+    def look(self, since: int, now: int) -> int | None:
+        """Look at the first lines without taking them in, if they have come: their earliest time
+        that is not before `since`; None if they have none."""
+        data = self._reader.next()
+        if data is None:
+            return None
+        self._pieces.append(data)
+        lines = Lines(self._kind, lambda: now)
+        found = np.concatenate([lines.feed(piece).times for piece in self._pieces])
+        self.has_begun = bool(len(found)) or not data
+        given = found[(found >= since) & (found != now)]
+        return int(given.min()) if len(given) else None
+
     def next(self, now: int, most: int) -> Batch | None:
         if self._waiting is None and not self._over:
-            data = self._reader.next()
+            data = self._pieces.popleft() if self._pieces else self._reader.next()
             if data is None:
                 return None
             self._over = not data
@@ -151,13 +184,17 @@ def run_sensor(
 ) -> None:
     """Returns when it is asked to end, or has no more events and all of them are safe."""
     settings = layout.sensors[name] if name in layout.sensors else Settings()
-    clock = Clock()
+    # The root is asked for the time: of two answers the sensor can tell how far they are apart.
+    clock = steady(Clock())
     children = layout.groups()[settings.group]
     addresses = {**layout.addresses(), **(routes or {})}
     # Of two processes of one name the one that was started last is the sensor.
     me = incarnation(name, clock())
     machine = Sensor(
-        me, children, _options(layout), np.random.default_rng([settings.seed, clock()])
+        me,
+        children,
+        sensor_options(layout, settings),
+        np.random.default_rng([settings.seed, clock()]),
     )
     runner = Runner(me, machine, clock)
     hub = Hub(
@@ -172,12 +209,29 @@ def run_sensor(
     with asked_to_end() as ending:
         while not any(hub.is_open(child) for child in children) and not ending():
             hub.poll(0.05)
+        lines, first = None, None
+        if settings.input != "simulated":
+            stamp = _root_clock(machine, clock)
+            lines = LineFeed(settings.input, stamp, sys.stdin.fileno())
+            deadline = clock() + int(settings.idle)
+            since = clock() - int(layout.history)
+            while not (ending() or lines.has_begun or clock() >= deadline):
+                hub.poll(0.01)
+                first = lines.look(since, clock())
         now = clock()
-        runner.carry(machine.join(now, now))
+        runner.carry(machine.join(now if first is None else first, now, stamps=first is None))
         while not machine.is_member and not ending():
             runner.turn()
-        logger.info("%s: takes part from %d on", name, machine.start)
-        sensing = _Sensing(layout, name, settings, machine, runner, report)
+        logger.info("%s: takes part from %s on", name, _iso(machine.start))
+        if abs(machine.ahead) > SKEW:
+            logger.warning(
+                "%s: the clock is %.1f s %s the root's; its events are given the root's time; set "
+                "it",
+                name,
+                abs(machine.ahead) / 1e6,
+                "ahead of" if machine.ahead > 0 else "behind",
+            )
+        sensing = _Sensing(layout, name, settings, machine, runner, report, lines)
         while not ending() and not sensing.done:
             sensing.step()
         sensing.report(clock(), left=True)
@@ -185,13 +239,26 @@ def run_sensor(
     hub.close()
 
 
-def _options(layout: Layout) -> SensorOptions:
+def sensor_options(layout: Layout, settings: Settings) -> SensorOptions:
+    """What a sensor is told of its file."""
     return SensorOptions(
         partitioner=layout.routing,
         capacity=layout.buffer,
         on_full=cast(Literal["wait", "drop"], layout.on_full),
         pulse=min(100_000, int(layout.frame) * 2),
+        lateness=int(settings.lateness),
+        # It looks for lines once in a frame.
+        idle=max(int(settings.idle), 4 * int(layout.frame)),
+        ahead=int(layout.ahead),
     )
+
+
+def _root_clock(machine: Sensor, clock: Callable[[], int]) -> Callable[[], int]:
+    return lambda: machine.root_time(clock())
+
+
+def _iso(time: int) -> str:
+    return datetime.fromtimestamp(time / 1e6, UTC).isoformat()
 
 
 class _Sensing:
@@ -205,7 +272,9 @@ class _Sensing:
         machine: Sensor,
         runner: Runner,
         report: Path | None,
+        lines: LineFeed | None,
     ) -> None:
+        """`lines`: where events come from; None: they are simulated."""
         self._machine = machine
         self._runner = runner
         self._name = name
@@ -213,29 +282,26 @@ class _Sensing:
         self._tick = int(layout.frame)
         self._reported = 0
         self._bad = 0
-        self._warned: set[str] = set()
+        self._told: set[str] = set()
         self._paused = 0
         """How often no event was taken in, for others were behind."""
         now = runner.clock()
-        start = max(machine.start, now)
-        self._is_live = settings.input == "simulated"
-        self._feed: Feed = (
-            SimulatedFeed(
-                Simulated(name, start, settings.rate, settings.seed, settings.keys, settings.events)
-            )
-            if self._is_live
-            else LineFeed(settings.input, runner.clock)
+        start = max(machine.start, machine.root_time(now))
+        self._is_simulated = lines is None
+        self._feed: Feed = lines or SimulatedFeed(
+            Simulated(name, start, settings.rate, settings.seed, settings.keys, settings.events)
         )
-        self._next = start
+        self._next = now
         self._ended: int | None = None
+        self._warned = {"late": 0, "early": 0}
 
     @property
     def done(self) -> bool:
-        """Whether there are no more events, and nobody will ask for the last ones again."""
+        """Whether there are no more events, nobody waits for any, and nobody will ask for the last
+        ones again."""
         if self._ended is None:
             return False
-        waited = self._runner.clock() - self._ended
-        return (not self._machine.buffered and waited > 2_000_000) or waited > LINGER * 1e6
+        return self._machine.is_done or self._runner.clock() - self._ended > LINGER * 1e6
 
     def step(self) -> None:
         runner = self._runner
@@ -253,31 +319,44 @@ class _Sensing:
             self._paused += 1
             self._next = now + 2_000
             return
-        batch = self._feed.next(now, AT_ONCE)
+        machine = self._machine
+        if self._ended is not None:
+            return
+        batch = self._feed.next(machine.root_time(now), AT_ONCE)
         if self._feed.bad > self._bad:
-            self._machine.reject("unreadable line", self._feed.bad - self._bad)
+            machine.reject("unreadable line", self._feed.bad - self._bad)
             self._bad = self._feed.bad
         self._warn()
         if batch is not None:
-            count, sends = self._machine.emit(batch.times, batch.values, batch.keys, now)
+            count, sends = machine.emit(batch.times, batch.values, batch.keys, now)
             self._feed.took(count)
             self._runner.carry(sends)
+            self._warn()
             if count < len(batch.times):
                 self._paused += 1
                 self._next = now + 2_000
             elif count == AT_ONCE or self._feed.has_more:
                 self._next = now + 1
             return
-        if self._feed.ended and self._ended is None:
+        if self._feed.ended:
             self._ended = now
-        if self._is_live or self._ended is not None:
+            self._runner.carry(machine.leave(now))
+        elif self._is_simulated:
             # Nothing is due: no event before now will come.
-            self._runner.carry(self._machine.advance(now, now))
+            self._runner.carry(machine.advance(machine.root_time(now), now))
+        else:
+            self._runner.carry(machine.rest(now))
 
     def _warn(self) -> None:
-        """Log each reason for which events are left out once."""
-        for reason in self._machine.rejections.keys() - self._warned:
-            self._warned.add(reason)
+        """Log the first events that are refused for their times, ten times as many, and so on, and
+        once each other reason for which events are left out."""
+        machine = self._machine
+        for what, count in (("late", machine.late), ("early", machine.early)):
+            if count >= 10 * self._warned[what] + 1:
+                self._warned[what] = count
+                logger.warning("%s: %d events refused: %s", self._name, count, REFUSED[what])
+        for reason in machine.rejections.keys() - self._told:
+            self._told.add(reason)
             logger.warning("%s: leaves out events and counts them: %s", self._name, reason)
 
     def _is_held_up(self) -> bool:
@@ -295,6 +374,8 @@ class _Sensing:
             **self._feed.facts(),
             "taken": machine.taken,
             "late": machine.late,
+            "early": machine.early,
+            "ahead": machine.ahead,
             "rejected": machine.rejected,
             "rejections": dict(machine.rejections),
             "buffered": machine.buffered,

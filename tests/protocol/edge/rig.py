@@ -10,6 +10,7 @@ from holdfast.protocol.edge import (
     BeatOptions,
     Child,
     ChildOptions,
+    GroupPlan,
     Intermediate,
     IntermediateOptions,
     Message,
@@ -47,7 +48,7 @@ class Rig:
         queries: Sequence[Query] = (COUNT,),
         *,
         intermediates: int = 0,
-        most_intermediates: int = 3,
+        layer: int = 3,
         child: ChildOptions = CHILD,
         sensor: SensorOptions = SENSOR,
         **root: Any,
@@ -58,11 +59,15 @@ class Rig:
         self.sent: list[tuple[str, str, Message]] = []
         self.windows: list[Window] = []
         self._wire: deque[tuple[str, str, Message]] = deque()
+        above = [f"i{number}" for number in range(intermediates)]
+        plan = GroupPlan(
+            "g1",
+            tuple(f"c{number}" for number in range(children)),
+            tuple(tuple(above[at : at + layer]) for at in range(0, len(above), layer)),
+        )
         self.root = Root(
             "root",
-            RootOptions(
-                replication=children, most_intermediates=most_intermediates, resend=200, **root
-            ),
+            RootOptions(**{"plan": (plan,), "resend": 200, **root}),
         )
         self.parties: dict[str, Any] = {"root": self.root}
         for query in queries:

@@ -29,7 +29,7 @@ def test_what_a_dismissed_sensor_sends_for_windows_that_are_out_is_called_late(
     taken += emit(rig, "s0", range(900, 3_500, 10))
     rig.step(500)
     assert rig.windows == []
-    rig.do("root", rig.root.dismiss("s1"))
+    rig.do("root", rig.root.dismiss("s1", rig.now))
     rig.step(until=lambda: len(rig.windows) == 3)
     assert [window.complete for window in rig.windows][1:] == [True, True]
     rig.lose = lambda sender, message, to: False
@@ -49,7 +49,7 @@ def test_a_sensor_that_was_dismissed_is_asked_again_for_what_is_missing() -> Non
     rig = Rig(children=1, sensors=2)
     emit(rig, "s0", range(0, 900, 10))
     emit(rig, "s1", range(0, 900, 10))
-    rig.do("root", rig.root.dismiss("s1"))
+    rig.do("root", rig.root.dismiss("s1", rig.now))
     rig.step(500)
     # What it sends while nobody waits for it is lost on the way.
     rig.lose = lambda sender, message, to: sender == "s1"

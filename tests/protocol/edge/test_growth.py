@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.protocol.edge import Child, Root, RootOptions, Sensor
+from holdfast.protocol.edge import Child, GroupPlan, Root, RootOptions, Sensor
 from holdfast.protocol.edge.formation import Group, life_of, name_of
 from holdfast.protocol.edge.memory import recall, remember
 from holdfast.protocol.edge.messages import Register, Registered, Roster, SensorHello
@@ -90,7 +90,7 @@ def test_a_root_that_is_started_again_knows_who_has_joined() -> None:
     rig.step(300)
     child = joining(rig, "c2")
     rig.step(until=lambda: child.place is not None and len(child.owned) == 1)
-    again = Root("root", RootOptions(replication=2, spread=2))
+    again = Root("root", RootOptions(spread=2))
     recall(again, remember(rig.root), rig.now)
     assert again.groups["g1"].members == ("c0", "c1", "c2")
     assert again.groups["g1"].homes == rig.root.groups["g1"].homes
@@ -129,7 +129,7 @@ def test_of_two_of_one_name_the_later_one_takes_part() -> None:
     for earlier in ("s~3", "s"):
         rig.do("c0", rig.root.receive("c0", SensorHello(earlier, 0), rig.now))
     assert [each.sensor for each in rig.root.groups["g1"].present] == ["s~5"]
-    rig.do("root", rig.root.dismiss("s"))
+    rig.do("root", rig.root.dismiss("s", rig.now))
     assert rig.root.groups["g1"].present == []
 
 
@@ -163,14 +163,15 @@ def test_a_sensor_that_goes_with_its_child_does_not_hold_windows_for_ever() -> N
     rig.kill("t")
     rig.kill("c0")
     rig.step(until=lambda: rig.child("c1").owned == (0, 1))
-    rig.do("root", rig.root.dismiss("t"))
+    rig.do("root", rig.root.dismiss("t", rig.now))
     rig.emit(range(1_000, 1_010))
     rig.step(until=lambda: bool(rig.windows))
     assert rig.answers() == [501]
 
 
 def test_a_group_that_all_sensors_have_left_goes_on_with_the_others() -> None:
-    rig = Rig(2, 1)
+    plan = (GroupPlan("g1", ("c0", "c1")), GroupPlan("g2", ("c2", "c3")))
+    rig = Rig(2, 1, plan=plan)
     for name in ("c2", "c3"):
         rig.parties[name] = Child(name, "root", rig.options, now=rig.now)
     rig.step(100)
@@ -180,7 +181,7 @@ def test_a_group_that_all_sensors_have_left_goes_on_with_the_others() -> None:
     rig.emit(range(0, 1_000, 10))
     rig.emit(range(0, 1_500, 10), sensor="t")
     rig.kill("t")
-    rig.do("root", rig.root.dismiss("t"))
+    rig.do("root", rig.root.dismiss("t", rig.now))
     for start in range(1_000, 6_000, 500):
         rig.emit(range(start, start + 500, 10))
         rig.step(200)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import msgspec
 import pytest
 
 from holdfast.errors import InvalidArgumentError
-from holdfast.protocol.edge import Query, Root, RootOptions
-from holdfast.protocol.edge.formation import layers
-from holdfast.protocol.edge.memory import remember
+from holdfast.protocol.edge import Child, GroupPlan, Query, Root, RootOptions, Sensor
+from holdfast.protocol.edge.memory import RootMemory, recall, remember
 from holdfast.protocol.edge.messages import (
     Adopted,
     PaneClosed,
@@ -27,44 +27,66 @@ from tests.protocol.edge.rig import CHILD, COUNT, SENSOR, Rig
 SUM = Query("sum", "sum", 1_000, 1_000)
 
 
-@pytest.mark.parametrize(
-    ("count", "most", "expected"),
-    [(0, 2, []), (2, 2, [2]), (3, 2, [2, 1]), (7, 3, [3, 3, 1]), (1, 5, [1])],
-)
-def test_layers(count: int, most: int, expected: list[int]) -> None:
-    found = layers([f"i{number}" for number in range(count)], most)
-    assert [len(layer) for layer in found] == expected
+def _plan() -> GroupPlan:
+    return GroupPlan("g", ("a", "b", "c"), (("i0", "i1"), ("j0",)))
 
 
-def test_a_group_is_formed_when_the_last_child_comes() -> None:
-    root = Root("root", RootOptions(replication=2, most_intermediates=1, spread=2))
-    for name in ("i1", "i0"):
+def test_a_group_is_formed_when_the_last_node_of_its_plan_comes() -> None:
+    root = Root("root", RootOptions(plan=(_plan(),), spread=2))
+    for name in ("i1", "i0", "j0"):
         assert root.receive(name, Register(name, "intermediate", f"{name}:1"), 0) == []
-    assert root.receive("b", Register("b", "child", "b:1"), 0) == []
-    assert root.receive("b", Register("b", "child", "b:1"), 0) == [], "once"
+    for name in ("b", "b", "c"):
+        assert root.receive(name, Register(name, "child", f"{name}:1"), 0) == []
+    assert root.awaited == {"g": ("a",)}
     sends = {send.to: send.message for send in root.receive("a", Register("a", "child"), 0)}
-    assert set(sends) == {"a", "b", "i0", "i1"}
-    a, bottom, top = sends["a"], sends["i0"], sends["i1"]
+    assert set(sends) == {"a", "b", "c", "i0", "i1", "j0"}
+    assert root.awaited == {}
+    a, bottom, top = sends["a"], sends["i0"], sends["j0"]
     assert isinstance(a, Registered)
-    assert a.members == ("a", "b")
-    assert [(claim.partition, claim.node) for claim in a.home] == [
-        (0, "a"),
-        (1, "b"),
-        (2, "a"),
-        (3, "b"),
-    ]
-    assert (a.parents, a.below) == (("i0",), ())
-    assert (bottom.parents, bottom.below) == (("i1",), ("a", "b"))
-    assert (top.parents, top.below) == (("root",), ("i0",))
+    assert a.members == ("a", "b", "c")
+    assert [claim.node for claim in a.home] == ["a", "b", "c", "a", "b", "c"]
+    assert (a.parents, a.below) == (("i0", "i1"), ())
+    assert (bottom.parents, bottom.below) == (("j0",), ("a", "b", "c"))
+    assert (top.parents, top.below) == (("root",), ("i0", "i1"))
     assert a.addresses["b"] == "b:1"
-    # Surplus children and late intermediates wait for the next group.
-    assert root.receive("c", Register("c", "child"), 0) == []
-    assert root.receive("i9", Register("i9", "intermediate"), 0) == []
+    assert root.receive("d", Register("d", "child"), 0) == [], "the plan does not name it"
     again = root.receive("a", Register("a", "child", life=2), 0)
     assert [send.to for send in again] == ["a"]
-    later = {send.to: send.message for send in root.receive("d", Register("d", "child"), 0)}
-    assert later["c"].members == ("c", "d")
-    assert later["c"].parents == ("i9",)
+
+
+def test_a_group_is_formed_without_those_who_do_not_come() -> None:
+    """Two children of three, and one intermediate of each layer, are enough after a while."""
+    root = Root("root", RootOptions(plan=(_plan(),), replication=2, gather=1_000))
+    for name in ("a", "b"):
+        root.receive(name, Register(name, "child"), 100)
+    assert root.due(100) is None, "no layer has anybody"
+    root.receive("i1", Register("i1", "intermediate"), 150)
+    assert root.receive("j0", Register("j0", "intermediate"), 200) == []
+    assert root.awaited == {"g": ("c", "i0")}
+    assert root.due(200) == 1_200
+    assert root.wake(1_100) == []
+    placed = {send.to: send.message for send in root.wake(1_200)}
+    assert placed["a"].members == ("a", "b", "c")
+    assert root.due(1_200) is None
+    late = root.receive("c", Register("c", "child", "c:1"), 2_000)
+    assert {send.to for send in late} == {"a", "b", "c", "i0", "i1", "j0"}, "its address is news"
+
+
+def test_a_group_without_one_of_its_children_works_and_takes_it_in_later() -> None:
+    rig = Rig(0, 0, [COUNT], plan=(GroupPlan("g1", ("c0", "c1", "c2")),), gather=500)
+    for name in ("c0", "c1"):
+        rig.parties[name] = Child(name, "root", CHILD)
+    rig.step(until=lambda: bool(rig.root.groups))
+    assert rig.now == 500
+    rig.add_sensor("s0")
+    rig.emit(range(900))
+    rig.advance(1_000)
+    rig.step(until=lambda: bool(rig.windows))
+    assert rig.answers() == [900]
+    assert rig.windows[0].complete
+    assert rig.windows[0].failed == ("c2",)
+    rig.parties["c2"] = Child("c2", "root", CHILD, now=rig.now)
+    rig.step(until=lambda: rig.child("c2").owned == (2,))
 
 
 def test_a_sensor_that_joins_in_the_middle_of_a_window() -> None:
@@ -104,10 +126,10 @@ def test_a_silent_sensor_holds_the_windows_until_it_is_dismissed() -> None:
     rig.do("s0", rig.sensor().advance(3_500, rig.now))
     rig.step(500)
     assert rig.windows == []
-    rig.do("root", rig.root.dismiss("s1"))
+    rig.do("root", rig.root.dismiss("s1", rig.now))
     rig.step(until=lambda: len(rig.windows) == 3)
     assert rig.answers() == [101, None, None]
-    assert rig.root.dismiss("s1") == []
+    assert rig.root.dismiss("s1", rig.now) == []
 
 
 def test_a_window_without_events() -> None:
@@ -178,7 +200,7 @@ def test_a_child_that_does_not_answer_does_not_hold_up_a_query() -> None:
 @pytest.mark.parametrize("survivor", ["i0", "i1"])
 def test_one_intermediate_of_each_layer_is_enough(survivor: str) -> None:
     """Digest §9.12, with two layers of which one has lost a member."""
-    rig = Rig(2, 1, [COUNT, SUM], intermediates=3, most_intermediates=2)
+    rig = Rig(2, 1, [COUNT, SUM], intermediates=3, layer=2)
     rig.step(1_000)
     rig.emit(range(300))
     (other,) = {"i0", "i1"} - {survivor}
@@ -194,7 +216,7 @@ def test_one_intermediate_of_each_layer_is_enough(survivor: str) -> None:
 
 
 def test_who_owns_what_is_known_behind_intermediates_too() -> None:
-    rig = Rig(3, 1, [COUNT], intermediates=3, most_intermediates=2)
+    rig = Rig(3, 1, [COUNT], intermediates=3, layer=2)
     rig.step(1_000)
     rig.emit(range(300))
     rig.kill("c1")
@@ -225,19 +247,17 @@ def test_one_group_or_three_come_to_the_same() -> None:
     """Digest §9.12."""
     answers = []
     for groups in (1, 3):
-        rig = Rig(6 // groups, 0, [COUNT, Query("mean", "mean", 1_000, 1_000)])
-        for group in range(1, groups):
-            for number in range(6 // groups):
-                name = f"d{group}{number}"
-                rig.parties[name] = type(rig.child("c0"))(name, "root", CHILD, now=rig.now)
-            rig.step()
+        size = 6 // groups
+        plan = [
+            GroupPlan(f"g{group}", tuple(f"c{group * size + at}" for at in range(size)))
+            for group in range(groups)
+        ]
+        queries = [COUNT, Query("mean", "mean", 1_000, 1_000)]
+        rig = Rig(6, 0, queries, plan=tuple(plan))
         assert len(rig.root.groups) == groups
         for number in range(3):
             children = list(rig.root.groups.values())[number % groups].members
-            sensor = type(rig.add_sensor("probe"))(f"s{number}", children, SENSOR)
-            del rig.parties["probe"]
-            rig.parties[f"s{number}"] = sensor
-            rig.do(f"s{number}", rig.root.dismiss("probe"))
+            sensor = rig.parties[f"s{number}"] = Sensor(f"s{number}", children, SENSOR)
             rig.do(f"s{number}", sensor.join(0, rig.now))
             rig.step(until=lambda s=sensor: s.is_member)
             rig.emit(range(number, 900, 3), [float(number)] * 300, f"s{number}")
@@ -305,3 +325,27 @@ def test_a_removed_query_is_forgotten_by_all_even_by_one_that_was_not_told(
     rig.advance(4_500)
     rig.step(until=lambda: len(rig.answers()) > 3)
     assert rig.answers("most~2") == [None, 2, None]
+
+
+def test_what_older_roots_wrote_down_is_read() -> None:
+    """They knew neither lives of nodes, nor sensors that leave by their own word."""
+    rig = Rig(2, 2)
+    rig.emit(range(0, 1_500, 10))
+    rig.emit(range(0, 1_500, 10), sensor="s1")
+    rig.step(until=lambda: len(rig.windows) == 1)
+    written = msgspec.to_builtins(remember(rig.root))
+    del written["lives"]
+    (group,) = written["groups"]
+    del group["roster"]["through"]
+    for sitting in group["roster"]["sittings"]:
+        del sitting["said"]
+    for windows in written["windows"].values():
+        windows["totals"] = {name: counts[:2] for name, counts in windows["totals"].items()}
+    again = Root("root", RootOptions(plan=rig.root.options.plan))
+    recall(again, msgspec.convert(written, RootMemory), rig.now)
+    assert remember(again) == replace(remember(rig.root), lives={})
+    known = rig.child("c0").place
+    (place,) = again.receive("c0", Register("c0", "child", life=7), rig.now + 1_000)
+    assert known is not None
+    assert isinstance(place.message, Registered)
+    assert place.message.life > known.life

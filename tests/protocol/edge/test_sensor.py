@@ -16,6 +16,7 @@ from holdfast.protocol.edge.messages import (
     Guarantee,
     Lost,
     Resume,
+    RootTime,
     Safe,
     Send,
     SensorHello,
@@ -32,6 +33,7 @@ def welcome(
     options: SensorOptions = OPTIONS, guarantee: Guarantee = "exactly-once", start: int = 0
 ) -> Sensor:
     sensor = Sensor("s", ["a", "b"], options)
+    sensor.receive("a", RootTime("s", 0, 0), 0)
     sensor.receive("a", SensorWelcome("g", start, CLAIMS, {}, guarantee), 0)
     return sensor
 
@@ -46,12 +48,15 @@ def frames(sends: list[Send]) -> list[tuple[str, int, list[float], int]]:
 
 def test_it_asks_one_after_the_other_until_it_is_let_in() -> None:
     sensor = Sensor("s", ["a", "b"], OPTIONS)
-    assert sensor.join(7, 0) == [Send("a", SensorHello("s", 7))]
+    assert sensor.join(7, 0) == [Send("a", SensorHello("s", 7, clock=0))]
     assert sensor.wake(50) == []
-    assert sensor.wake(100) == [Send("b", SensorHello("s", 7))]
+    assert sensor.wake(100) == [Send("b", SensorHello("s", 7, clock=100))]
     assert sensor.emit([1], [1.0], None, 100) == (0, [])
     sensor.receive("b", SensorWelcome("g", 0, (), {}), 110)
     assert not sensor.is_member, "nobody owns anything yet"
+    sensor.receive("b", SensorWelcome("g", 0, CLAIMS, {}), 120)
+    assert not sensor.is_member, "it does not know the root's clock"
+    sensor.receive("b", RootTime("s", 100, 105), 120)
     sensor.receive("b", SensorWelcome("g", 0, CLAIMS, {}), 120)
     assert sensor.is_member
     with pytest.raises(InvalidArgumentError, match="at least one child"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -334,3 +335,44 @@ def test_at_least_once_counts_again_what_comes_again() -> None:
     rig.advance(1_000)
     rig.step(until=lambda: bool(rig.windows))
     assert rig.answers() == [100]
+
+
+@pytest.mark.parametrize("succession", ["spread", "ring", "bully"])
+@pytest.mark.parametrize("children", [2, 3])
+@pytest.mark.parametrize("one_way", [False, True])
+def test_two_that_do_not_hear_each_other_do_not_fight(
+    succession: Any, children: int, one_way: bool
+) -> None:
+    """Sensors and root hear both: each is told through the root that the other lives."""
+    rig = Rig(children, 2, child=replace(CHILD, succession=succession))
+    rig.step(1_000)
+
+    def is_cut(sender: str, message: Message, to: str) -> bool:
+        return {sender, to} == {"c0", "c1"} and not (one_way and to == "c0")
+
+    rig.lose = is_cut
+    count = 0
+    for start in range(2_000, 12_000, 100):
+        for sensor in ("s0", "s1"):
+            count += rig.emit(range(start, start + 100, 10), sensor=sensor)
+        rig.step(100)
+    tenures = [rig.child(f"c{number}").tenure for number in range(children)]
+    assert sum(tenure.takeovers for tenure in tenures) <= 2
+    assert max(claim.epoch for tenure in tenures for claim in tenure.ownership.claims) <= 3
+    rig.lose = lambda sender, message, to: False
+    rig.step(2_000)
+    rig.advance(13_000)
+    rig.step(until=lambda: len(rig.windows) == 13)
+    assert sum(answer or 0 for answer in rig.answers()) == count
+    assert all(window.complete for window in rig.windows)
+    rig.step(until=lambda: all(rig.child(f"c{n}").owned == (n,) for n in range(children)))
+
+
+def test_one_that_dies_while_only_the_root_hears_it_is_taken_over() -> None:
+    rig = Rig(2, 1)
+    rig.step(1_000)
+    rig.lose = lambda sender, message, to: {sender, to} == {"c0", "c1"}
+    rig.step(2_000)
+    assert rig.child("c0").tenure.down == ()
+    rig.kill("c1")
+    rig.step(until=lambda: rig.child("c0").owned == (0, 1))

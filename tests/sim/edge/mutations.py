@@ -13,10 +13,12 @@ from holdfast.protocol.edge.backlog import Backlog
 from holdfast.protocol.edge.child import Child
 from holdfast.protocol.edge.closing import Closing
 from holdfast.protocol.edge.custody import Custody
-from holdfast.protocol.edge.formation import Group
+from holdfast.protocol.edge.formation import Formation, Group
 from holdfast.protocol.edge.intake import Intake
 from holdfast.protocol.edge.messages import Resume, Safe, Send
 from holdfast.protocol.edge.outbox import Outbox
+from holdfast.protocol.edge.presence import Presence
+from holdfast.protocol.edge.root import Root
 from holdfast.protocol.edge.sensor import Sensor
 from holdfast.protocol.edge.slot import Slot
 from holdfast.protocol.edge.slots import Slots
@@ -216,7 +218,66 @@ def reopened_panes_are_not_closed_again(patch: Patch) -> None:
     patch.setattr(Closing, "open", without)
 
 
+def clocks_are_believed(patch: Patch) -> None:
+    """A sensor is asked to take part by the root's clock, and stamps by its own."""
+    patch.setattr(Sensor, "root_time", lambda self, now: now)
+
+
+def silence_says_nothing(patch: Patch) -> None:
+    patch.setattr(Sensor, "rest", lambda self, now: [])
+
+
+def those_who_end_are_waited_for(patch: Patch) -> None:
+    patch.setattr(Root, "_leave", lambda self, group, sensor, end, now: [])
+
+
+def ended_before_its_last_word_is_safe(patch: Patch) -> None:
+    patch.setattr(Sensor, "is_done", property(lambda self: self._end is not None))
+
+
+def windows_of_the_last_events_do_not_come(patch: Patch) -> None:
+    patch.setattr(Root, "_end_windows", lambda self: [])
+
+
+def what_the_ended_said_is_not_fetched(patch: Patch) -> None:
+    patch.setattr(Child, "_fetch", lambda self, partitions: [])
+
+
+def lives_by_the_clock(patch: Patch) -> None:
+    """Nodes number their starts themselves."""
+    place = Group.place
+
+    def without(self: Group, *args: Any) -> Any:
+        placed = place(self, *args)
+        return replace(placed, life=placed.start)
+
+    patch.setattr(Group, "place", without)
+
+
+def the_first_does_not_wait(patch: Patch) -> None:
+    """Sensors take part as they come."""
+    patch.setattr(Root, "_awaited_sensors", ())
+
+
+def nobody_is_asked_through_the_root(patch: Patch) -> None:
+    patch.setattr(Presence, "_probe", lambda self, now, period: [])
+
+
+def all_must_come(patch: Patch) -> None:
+    patch.setattr(Formation, "_is_enough", lambda self, plan: False)
+
+
 MUTATIONS = [
+    Mutation("clocks are believed", clocks_are_believed, "clocks"),
+    Mutation("nodes number their lives by the clock", lives_by_the_clock, "clocks"),
+    Mutation("silence says nothing", silence_says_nothing, "silence"),
+    Mutation("those who end are waited for", those_who_end_are_waited_for, "silence"),
+    Mutation("ended before all is safe", ended_before_its_last_word_is_safe, "silence"),
+    Mutation("last windows do not come", windows_of_the_last_events_do_not_come, "history"),
+    Mutation("what the ended said is lost", what_the_ended_said_is_not_fetched, "history"),
+    Mutation("the first sensor does not wait", the_first_does_not_wait, "history"),
+    Mutation("nobody is asked through the root", nobody_is_asked_through_the_root, "duels"),
+    Mutation("all must come", all_must_come, "absent"),
     Mutation("known offsets count again", known_offsets_count_again),
     Mutation("gaps are jumped", gaps_are_jumped, "noise"),
     Mutation("safe before it is replicated", safe_before_it_is_replicated),

@@ -16,7 +16,11 @@ Where a hostile reader would look (digest of the edge, §9) is where the familie
 | 13 edges of panes, odd sizes and slides, several queries, clocks apart | all |
 | 14 silent sensors, empty windows, sensors that join | all, joins |
 
-Beyond the digest: children that join a formed group (growth), sensors that come back (restarts).
+| 13 clocks minutes apart, set and suspended while running | clocks |
+| 14 sensors that fall silent or end, events of yesterday | silence, history |
+
+Beyond the digest: children that join a formed group (growth), sensors that come back (restarts),
+two children that do not hear each other (duels), children that do not come (absent).
 """
 
 from __future__ import annotations
@@ -58,6 +62,21 @@ def test_faults_do_what_they_are_for() -> None:
     assert takeovers > 5
     assert reinstated > 5
     assert replayed > 100
+
+
+def test_time_goes_wrong_where_it_is_meant_to() -> None:
+    clocks = [run(seed, Options("exactly-once", "clocks")).simulation for seed in range(4)]
+    assert any(abs(p.sensor.ahead) > 500_000_000 for each in clocks for p in each.sensors.values())
+    silence = [run(seed, Options("exactly-once", "silence")).simulation for seed in range(4)]
+    assert any(not party.process.is_up for each in silence for party in each.sensors.values())
+    history = run(0, Options("exactly-once", "history")).simulation
+    assert history.root.awaited == {}
+    assert not history.root.groups["g1"].present
+    duel = run(0, Options("exactly-once", "duels")).simulation
+    assert [fault.kind for fault in duel.scenario.faults] in (["cut"], ["one-way"])
+    absent = [run(seed, Options("exactly-once", "absent")).simulation for seed in range(4)]
+    members = [len(each.root.groups["g1"].members) for each in absent]
+    assert any(len(each.children) < count for each, count in zip(absent, members, strict=True))
 
 
 def test_those_who_join_get_their_share_and_those_who_come_back_take_part() -> None:

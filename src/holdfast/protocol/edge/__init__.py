@@ -6,6 +6,7 @@ Four machines, each with `receive(sender, message, now)`, `wake(now)` and `due(n
 """
 
 from holdfast.protocol.edge.child import Child, ChildOptions
+from holdfast.protocol.edge.formation import GroupPlan
 from holdfast.protocol.edge.intermediate import Intermediate, IntermediateOptions
 from holdfast.protocol.edge.messages import Guarantee, Message, Query, Send
 from holdfast.protocol.edge.presence import BeatOptions
@@ -17,6 +18,7 @@ __all__ = [
     "BeatOptions",
     "Child",
     "ChildOptions",
+    "GroupPlan",
     "Guarantee",
     "Intermediate",
     "IntermediateOptions",

@@ -25,9 +25,12 @@ from holdfast.protocol.edge.messages import (
     Message,
     PaneTaken,
     Payload,
+    Probe,
     Register,
     Registered,
+    Relayed,
     Retire,
+    RootTime,
     Roster,
     Safe,
     Send,
@@ -91,13 +94,12 @@ class Child:
         group: str = "",
         now: int = 0,
     ) -> None:
-        """`life`: larger than in all earlier lives of this child; the time of its start will do.
+        """`life`: other than in all earlier lives of this child; the time of its start will do.
         `group`: the one to join, should it have been formed without this child."""
         self.name = name
         self.options = options or ChildOptions()
         self.place: Registered | None = None
         self._root = root
-        self._life = life
         self._register = Register(name, "child", address, life, group)
         self._register_at = now
         self._cut_at = now
@@ -106,7 +108,9 @@ class Child:
 
     def receive(self, sender: str, message: Message, now: int) -> list[Send]:
         if isinstance(message, Registered):
-            return self._enter(message, now) if self.place is None else self._grow(message, now)
+            if self.place is not None:
+                return self._grow(message, now)
+            return self._enter(message, now) if message.start == self._register.life else []
         if self.place is None:
             return []
         if isinstance(message, Events):
@@ -120,15 +124,18 @@ class Child:
             self._register_at = now + self.options.resend
             return [Send(self._root, self._register)]
         sends = self._cut(now) + self.tenure.wake(now) + self._settle(now) + self._give_up(now)
-        for slot in self.custody.overdue(now):
+        overdue = self.custody.overdue(now)
+        for slot in overdue:
             sends += self.custody.ask(slot, self._own[slot.partition], now)
+        sends += self._fetch(slot.partition for slot in overdue if slot.sensor in self._leaving)
         return sends + self._send_up(now)
 
     def due(self, now: int) -> int | None:
         if self.place is None:
             return self._register_at
         cut = None if self.options.sync is None else self._cut_at
-        times = (self.tenure.due(now), self.custody.due, self.outbox.due, cut, self._give_up_at)
+        give_up = min(self._leaving.values(), default=None)
+        times = (self.tenure.due(now), self.custody.due, self.outbox.due, cut, give_up)
         return min((time for time in times if time is not None), default=None)
 
     def ended(self, node: str, now: int) -> list[Send]:
@@ -150,6 +157,11 @@ class Child:
                 return self._join(sender, message, now)
             case Beat():
                 self._heard(sender, message.life, message.claims, now)
+            case Probe():
+                return self.tenure.presence.answer(message, self.tenure.ownership.claims, now)
+            case Relayed():
+                beat = message.beat
+                self._heard(message.node, beat.life, beat.claims, now, relayed=True)
             case PaneTaken():
                 self._parents_down.discard(sender)
                 self.outbox.taken(sender, message)
@@ -164,6 +176,8 @@ class Child:
                 return self._give(sender, message)
             case SensorHello():
                 return self._hello(message)
+            case RootTime():
+                return [Send(message.sensor, message)]
             case Roster():
                 return self._seat(message, now)
             case Adopt():
@@ -178,6 +192,7 @@ class Child:
 
     def _enter(self, place: Registered, now: int) -> list[Send]:
         self.place = place
+        self._life = place.life
         options = self.options
         self.tenure = Tenure(
             self.name,
@@ -187,6 +202,7 @@ class Child:
             partial(_succession, options, self.name),
             options.beat,
             now,
+            root=self._root,
         )
         self.tenure.ownership.rehome(place.homes)
         self.tenure.offer(place.claims)
@@ -203,7 +219,9 @@ class Child:
         self._firsts: dict[str, int] = {}
         self._parents_down: set[str] = set()
         self._guests: set[str] = set()
-        self._give_up_at = now + options.patience if self.slots.leaving else None
+        self._leaving: dict[str, int] = {}
+        """Sensors that have left, and until when their last words are waited for."""
+        self._wait_for_leaving(now)
         self._cuts = 0
         self._plan_cut(now)
         self._steady_at = now + self.options.rejoin
@@ -227,28 +245,30 @@ class Child:
 
     def _hello(self, message: SensorHello) -> list[Send]:
         assert self.place is not None
-        for sitting in self.slots.roster.sittings:
-            if sitting.sensor == message.sensor and sitting.end is None:
-                welcome = SensorWelcome(
-                    self.place.group,
-                    sitting.start,
-                    self.tenure.ownership.claims,
-                    self.place.addresses,
-                    self.place.guarantee,
-                )
-                self._guests.discard(message.sensor)
-                return [Send(message.sensor, welcome)]
-        self._guests.add(message.sensor)
-        return [Send(self._root, message)]
+        sitting = self.slots.sitting(message.sensor)
+        leaves = message.end is not None
+        if sitting is None or leaves is (sitting.end is None):
+            self._guests.add(message.sensor)
+            return [Send(self._root, message)]
+        self._guests.discard(message.sensor)
+        welcome = SensorWelcome(
+            self.place.group,
+            sitting.start,
+            self.tenure.ownership.claims,
+            self.place.addresses,
+            self.place.guarantee,
+            sitting.end,
+        )
+        asks_time = [] if message.clock is None else [Send(self._root, message)]
+        return [Send(message.sensor, welcome), *asks_time]
 
     def _seat(self, roster: Roster, now: int) -> list[Send]:
         before = set(self.slots.sensors)
         if not self.slots.seat(roster):
             return []
-        # What they sent last may still be on its way.
-        self._give_up_at = now + self.options.patience if self.slots.leaving else None
+        self._wait_for_leaving(now)
         guests = sorted(self._guests & set(self.slots.sensors))
-        sends = [send for guest in guests for send in self._hello(SensorHello(guest, 0))]
+        sends = [send for guest in guests for send in self._answer(guest)]
         for partition, claim in self._own.items():
             self.outbox.drop(partition)
             self.closing.open(partition)
@@ -258,12 +278,33 @@ class Child:
                     sends += self.custody.ask(slot, claim, now)
         return sends
 
+    def _answer(self, guest: str) -> list[Send]:
+        """A sensor that asked to take part does so, or no longer, as it asked."""
+        sitting = self.slots.sitting(guest)
+        if sitting is None or not (sitting.end is None or sitting.said):
+            return []
+        return self._hello(SensorHello(guest, 0, end=sitting.end))
+
+    def _wait_for_leaving(self, now: int) -> None:
+        """What sensors that have left sent last may still be on its way."""
+        leaving = self.slots.leaving
+        self._leaving = {
+            name: self._leaving.get(name, now + self._wait(name)) for name in sorted(leaving)
+        }
+
+    def _wait(self, sensor: str) -> int:
+        """One that left by its own word is there until all it had is safe."""
+        sitting = self.slots.sitting(sensor)
+        is_there = sitting is not None and sitting.said
+        return self.options.give_up if is_there else self.options.patience
+
     def _give_up(self, now: int) -> list[Send]:
         """Wait no longer for the last words of sensors that have left."""
-        if self._give_up_at is None or now < self._give_up_at:
+        over = {sensor for sensor, until in self._leaving.items() if until <= now}
+        if not over:
             return []
-        self._give_up_at = None
-        self.slots.given_up |= self.slots.leaving
+        self._leaving = {s: until for s, until in self._leaving.items() if s not in over}
+        self.slots.given_up |= over
         for partition in self._own:
             for sensor in self.slots.given_up:
                 self.custody.drop(partition, sensor)
@@ -297,6 +338,8 @@ class Child:
         if slot is None:
             # The root knows it, or will.
             return [Send(self._root, SensorHello(message.sensor, message.boundary))]
+        if message.sensor in self._leaving:
+            self._leaving[message.sensor] = now + self._wait(message.sensor)
         if not self.intake.take(slot, message):
             return self.custody.ask(slot, claim, now)
         if self.custody.asking and message.epoch >= claim.epoch:
@@ -323,8 +366,9 @@ class Child:
         slot = self.slots.get(message.partition, message.sensor)
         if claim is None or slot is None or message.epoch != claim.epoch:
             return []
-        others, down = self.tenure.presence.members.others, self.tenure.down
-        sends = self.custody.lost(slot, message, claim, others, now, all_live=not down)
+        others = self.tenure.presence.members.others
+        all_live = len(self.tenure.near) == len(others)
+        sends = self.custody.lost(slot, message, claim, others, now, all_live=all_live)
         return sends + self._close(claim, now)
 
     # Upward.
@@ -358,20 +402,25 @@ class Child:
             return []
         self._plan_cut(now)
         self._cuts += 1
-        live, claims = self.tenure.live, self.tenure.ownership.claims
+        # One that only the root hears has no part in what is replicated until it is heard.
+        live, claims = self.tenure.near, self.tenure.ownership.claims
         own = [slot for partition in self._own for slot in self.slots.of(partition)]
         self.slots.sweep(self.slots if self._cuts % SELDOM == 0 else own)
         sends = self.replication.cut(own, claims, self.slots, live)
         self.tenure.presence.spoke(live, now)
         if self._cuts % SOMETIMES:
             return sends
-        for slot, offset in self.replication.safe(own, live, self.slots.floor):
+        floor, leaving = self.slots.floor, self._leaving
+        for slot, offset, boundary in self.replication.safe(own, live, floor, leaving):
             claim = self._own[slot.partition]
-            sends.append(Send(slot.sensor, Safe(slot.partition, claim.epoch, claim.node, offset)))
+            safe = Safe(slot.partition, claim.epoch, claim.node, offset, boundary)
+            sends.append(Send(slot.sensor, safe))
         return sends
 
-    def _heard(self, sender: str, life: int, claims: Iterable[Claim], now: int) -> Heard:
-        heard = self.tenure.heard(sender, life, claims, now)
+    def _heard(
+        self, sender: str, life: int, claims: Iterable[Claim], now: int, *, relayed: bool = False
+    ) -> Heard:
+        heard = self.tenure.heard(sender, life, claims, now, relayed=relayed)
         if heard is Heard.REBORN:
             self.replication.forget(sender)
         return heard
@@ -398,10 +447,16 @@ class Child:
             )
         return sends
 
+    def _fetch(self, partitions: Iterable[int]) -> list[Send]:
+        """Ask the others for what sensors have said that are perhaps not there any more."""
+        wanted = tuple(sorted(set(partitions)))
+        others = self.tenure.presence.members.others
+        return [Send(other, Fetch(wanted)) for other in others] if wanted else []
+
     def _give(self, sender: str, message: Fetch) -> list[Send]:
         for partition in message.partitions:
             self.slots.catch_up(partition)
-        slots = [slot for p in message.partitions for slot in self.slots.of(p) if slot.offset]
+        slots = [slot for p in message.partitions for slot in self.slots.of(p)]
         payload = Payload(
             0,
             0,
@@ -426,7 +481,8 @@ class Child:
             self.custody.release(partition)
             self.replication.release(partition)
             self._steady_at = now + self.options.rejoin
-        sends = []
+        taken = [p for p, claim in sorted(self._own.items()) if before.get(p) != claim]
+        sends = self._fetch(taken) if self._leaving else []
         for partition, claim in sorted(self._own.items()):
             if before.get(partition) != claim:
                 self.custody.release(partition)

@@ -1,8 +1,6 @@
-"""Groups at the root: children are gathered until there are enough, intermediates in layers above.
+"""Groups at the root, as they are planned: formed when all of their nodes are there, or enough.
 
-A group is formed when the last child it needs registers, with the intermediates that have
-registered by then; those that come later wait for the next group, and so do children beyond the
-number, unless they say which group they want to join.
+Children beyond the plan join a group that is formed, if they say which.
 """
 
 from __future__ import annotations
@@ -23,12 +21,7 @@ from holdfast.protocol.edge.messages import (
 )
 from holdfast.protocol.groups import Claim, Ownership
 
-__all__ = ["Formation", "Group", "layers", "life_of", "name_of"]
-
-
-def layers(nodes: Sequence[str], most: int) -> list[tuple[str, ...]]:
-    """From the bottom: full layers, the rest on top."""
-    return [tuple(nodes[at : at + most]) for at in range(0, len(nodes), most)]
+__all__ = ["Formation", "Group", "GroupPlan", "life_of", "name_of"]
 
 
 REMEMBERED: Final = 600_000_000
@@ -122,6 +115,7 @@ class Group:
         queries: Mapping[str, Query],
         addresses: Mapping[str, str],
         guarantee: Guarantee,
+        life: tuple[int, int],
     ) -> Registered:
         """What a node is told."""
         tiers = [self.members, *self.layers, (root,)]
@@ -139,25 +133,67 @@ class Group:
             guarantee,
             self.ownership.claims,
             dict(self.homes),
+            *life,
         )
 
 
+@dataclass(frozen=True, slots=True)
+class GroupPlan:
+    """A group as it is to be: its children, and the layers of intermediates above them, the lowest
+    first."""
+
+    name: str
+    members: tuple[str, ...]
+    layers: tuple[tuple[str, ...], ...] = ()
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        return (*self.members, *(node for layer in self.layers for node in layer))
+
+
 class Formation:
-    def __init__(self, size: int, most_intermediates: int, spread: int) -> None:
-        self._size = size
-        self._most = most_intermediates
+    """Forms the groups of a plan. One is formed when all of its nodes have registered; or, `gather`
+    after there were `least` children and one intermediate of each layer, without the others: they
+    are held for dead until they come."""
+
+    def __init__(self, plan: Sequence[GroupPlan], least: int, spread: int, gather: int) -> None:
+        self._plans = {each.name: each for each in plan}
+        self._least = least
         self._spread = spread
-        self._children: list[str] = []
-        self._intermediates: list[str] = []
+        self._gather = gather
+        self._there: set[str] = set()
+        self._enough_at: dict[str, int] = {}
+        """By group that is not formed: since when there are enough."""
         self.groups: dict[str, Group] = {}
         self.addresses: dict[str, str] = {}
+        self.lives: dict[str, tuple[int, int]] = {}
+        """By node: the number that it gave to its last start, and the root's number for it."""
 
     def group_of(self, node: str) -> Group | None:
         return next((group for group in self.groups.values() if node in group.nodes), None)
 
-    def register(self, message: Register) -> Group | None:
+    @property
+    def awaited(self) -> dict[str, tuple[str, ...]]:
+        """By group that is not formed: the nodes that have not registered."""
+        return {
+            plan.name: tuple(node for node in plan.nodes if node not in self._there)
+            for plan in self._plans.values()
+            if plan.name not in self.groups
+        }
+
+    @property
+    def due(self) -> int | None:
+        waiting = [at for name, at in self._enough_at.items() if name not in self.groups]
+        return min(waiting) + self._gather if waiting else None
+
+    def register(self, message: Register, now: int) -> Group | None:
         """The group of the node, if there is one now."""
-        self.addresses[message.node] = message.address
+        if message.address:
+            self.addresses[message.node] = message.address
+        start, life = self.lives.get(message.node, (None, 0))
+        if start != message.life:
+            # Larger than any number before, also if what is known of those was lost.
+            self.lives[message.node] = message.life, max(life + 1, now)
         group = self.group_of(message.node)
         if group is not None:
             return group
@@ -165,20 +201,34 @@ class Formation:
             group = self.groups[message.group]
             group.admit(message.node)
             return group
-        waiting = self._children if message.role == "child" else self._intermediates
-        if message.node not in waiting:
-            waiting.append(message.node)
-        if len(self._children) < self._size:
+        plan = next((each for each in self._plans.values() if message.node in each.nodes), None)
+        if plan is None:
+            # It asks again, and joins when the group it names is formed.
             return None
-        return self._form()
+        self._there.add(message.node)
+        if self._there >= {*plan.nodes}:
+            return self._form(plan)
+        if self._is_enough(plan):
+            self._enough_at.setdefault(plan.name, now)
+        return None
 
-    def _form(self) -> Group:
-        members, self._children = tuple(sorted(self._children)), []
-        above, self._intermediates = sorted(self._intermediates), []
-        name = f"g{len(self.groups) + 1}"
-        count = self._size * self._spread
-        home = tuple(Claim(number, 1, members[number % self._size]) for number in range(count))
-        empty = Roster(name, 0, 0, ())
-        group = Group(name, members, layers(above, self._most), home, empty)
-        self.groups[name] = group
+    def wake(self, now: int) -> list[Group]:
+        """The groups that are formed now, without those who have not come."""
+        late = [name for name, at in self._enough_at.items() if at + self._gather <= now]
+        return [self._form(self._plans[name]) for name in late if name not in self.groups]
+
+    def _is_enough(self, plan: GroupPlan) -> bool:
+        children = len(self._there.intersection(plan.members))
+        return children >= min(self._least, len(plan.members)) and all(
+            self._there.intersection(layer) for layer in plan.layers
+        )
+
+    def _form(self, plan: GroupPlan) -> Group:
+        members = tuple(sorted(plan.members))
+        count = len(members) * self._spread
+        home = tuple(Claim(number, 1, members[number % len(members)]) for number in range(count))
+        empty = Roster(plan.name, 0, 0, ())
+        group = Group(plan.name, members, list(plan.layers), home, empty)
+        self.groups[plan.name] = group
+        self._enough_at.pop(plan.name, None)
         return group

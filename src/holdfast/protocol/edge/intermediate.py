@@ -51,14 +51,14 @@ class Intermediate:
         self.options = options or IntermediateOptions()
         self.place: Registered | None = None
         self._root = root
-        self._life = life
         self._register = Register(name, "intermediate", address, life)
         self._register_at = now
 
     def receive(self, sender: str, message: Message, now: int) -> list[Send]:
         if isinstance(message, Registered):
             if self.place is None:
-                self._enter(message, now)
+                if message.start == self._register.life:
+                    self._enter(message, now)
             elif {*message.below} > {*self.place.below}:
                 self.place = message
             return []
@@ -112,7 +112,7 @@ class Intermediate:
     def _enter(self, place: Registered, now: int) -> None:
         self.place = place
         others = [member for member in place.members if member != self.name]
-        self.presence = Presence(self.name, self._life, others, self.options.beat, now)
+        self.presence = Presence(self.name, place.life, others, self.options.beat, now)
         self.queries = {query.id: Paned(query) for query in place.queries}
         self.freed = dict(place.freed)
         self.merge = PaneMerge(claim.partition for claim in place.home)

@@ -57,6 +57,9 @@ class RootMemory:
     next."""
     position: int = 0
     """How far windows were written when this was."""
+    lives: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    """By node, the number that it gave to its last start, and the root's; older roots did not write
+    them."""
 
 
 def remember(root: Root) -> RootMemory:
@@ -90,6 +93,7 @@ def remember(root: Root) -> RootMemory:
         },
         tuple(root._adoptions),
         dict(root.formation.addresses),
+        lives=dict(root.formation.lives),
     )
 
 
@@ -106,6 +110,8 @@ def recall(root: Root, memory: RootMemory, now: int) -> None:
         group._joins = list(saved.joins)
         root.formation.groups[saved.name] = group
     root.formation.addresses.update(memory.addresses)
+    root.formation.lives.update(memory.lives)
+    root.resume(now)
     for query in memory.queries:
         if query.id in memory.adopting:
             # It is handed out anew: what is answered twice is the same.

@@ -41,11 +41,14 @@ __all__ = [
     "PaneTaken",
     "Part",
     "Payload",
+    "Probe",
     "Query",
     "Register",
     "Registered",
+    "Relayed",
     "Resume",
     "Retire",
+    "RootTime",
     "Roster",
     "Safe",
     "Send",
@@ -73,11 +76,13 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Sitting:
-    """From when on a sensor takes part, and until when; None: it still does."""
+    """From when on a sensor takes part, and until when; None: it still does. `said`: it has left by
+    its own word, and lives until all it had is safe."""
 
     sensor: str
     start: int
     end: int | None = None
+    said: bool = False
 
 
 # Between sensors and children.
@@ -154,35 +159,53 @@ class Lost:
 
 @dataclass(frozen=True, slots=True)
 class Safe:
-    """Nobody will ask for the offsets up to this one again."""
+    """Nobody will ask for the offsets up to this one again, nor for a boundary up to this one."""
 
     partition: int
     epoch: int
     node: str
     offset: int
+    boundary: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class SensorHello:
     """From a sensor to any child: I want to take part, my first events are of about `time`. The
     child passes it on to the root. `s~7` takes the place of `s~3`: the same sensor, started again.
-    One that takes part asks again now and then, to hear of owners that it has missed."""
+    One that takes part asks again now and then, to hear of owners that it has missed, and of the
+    root's clock. `clock`: the sender's clock now; None: the root's is not asked for. `stamps`: its
+    events get their times from that clock, `time` says nothing then. `end`: it leaves, and has no
+    event of this time or later."""
 
     sensor: str
     time: int
     address: str = ""
+    clock: int | None = None
+    stamps: bool = False
+    end: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class SensorWelcome:
     """You take part from `start` on; earlier events are late. Send to the owners of the partitions;
-    an empty `claims` says: ask again later."""
+    an empty `claims` says: ask again later. `end`: you take part no longer, as you asked."""
 
     group: str
     start: int
     claims: tuple[Claim, ...]
     addresses: Mapping[str, str]
     guarantee: Guarantee = "exactly-once"
+    end: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RootTime:
+    """From the root to a sensor, through the child that it asked: when its clock was at `asked`, or
+    after that, the root's was at `at`."""
+
+    sensor: str
+    asked: int
+    at: int
 
 
 # Among the children of a group, and among the intermediates of a layer.
@@ -197,6 +220,23 @@ class Beat:
     sent: int
     life: int
     claims: tuple[Claim, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """From a child to another that it does not hear, through the root: are you there?"""
+
+    asker: str
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
+class Relayed:
+    """The answer, the same way: a beat for `to`."""
+
+    to: str
+    node: str
+    beat: Beat
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,7 +385,8 @@ class StopSending:
 @dataclass(frozen=True, slots=True)
 class Register:
     """I want to be a child or an intermediate; sent until it is answered, and by a child that hears
-    of one it does not know. `group`: the one to join, though it has been formed."""
+    of one it does not know. `life`: any number that no other start of this node has. `group`: the
+    one to join, though it has been formed."""
 
     node: str
     role: Literal["child", "intermediate"]
@@ -374,6 +415,10 @@ class Registered:
     """Who owns the partitions now, as far as the root knows."""
     homes: Mapping[int, str] = field(default_factory=dict)
     """To whom each partition goes back."""
+    start: int = 0
+    life: int = 0
+    """The number that this start of yours gave itself, and the one that is larger than those of all
+    starts before: clocks are set back, and devices come up without one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -424,8 +469,11 @@ Message = (
     | Safe
     | SensorHello
     | SensorWelcome
+    | RootTime
     | Beat
     | Payload
+    | Probe
+    | Relayed
     | Fetch
     | NodeFailed
     | Election

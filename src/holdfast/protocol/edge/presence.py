@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from typing import Final
 
 from holdfast.protocol.detectors import PhiMesh
-from holdfast.protocol.edge.messages import Beat, Send
+from holdfast.protocol.edge.messages import Beat, Probe, Relayed, Send
 from holdfast.protocol.groups import Claim, Heard, Members, NodeFailed
 
 __all__ = ["BeatOptions", "Presence"]
+
+UNHEARD: Final = 2
+"""Periods after which one that is not heard is asked through the root."""
+RAREST: Final = 32
+"""Periods between two questions to one that does not answer, at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +30,18 @@ class BeatOptions:
 
 
 class Presence:
+    """`root`: through whom those are asked whose beats do not come. One bad link is then no reason
+    for two living ones to take over from each other, again and again."""
+
     def __init__(
-        self, name: str, life: int, others: Collection[str], options: BeatOptions, now: int
+        self,
+        name: str,
+        life: int,
+        others: Collection[str],
+        options: BeatOptions,
+        now: int,
+        *,
+        root: str | None = None,
     ) -> None:
         period = options.period or 1_000_000
         mesh = PhiMesh(
@@ -45,6 +61,18 @@ class Presence:
         self._checked = now
         self._number = 0
         self._spoken: dict[str, int] = {}
+        self._root = root
+        self._direct = dict.fromkeys(others, now)
+        """When each was last heard itself."""
+        self._relayed: set[str] = set()
+        """Those who are heard through the root alone."""
+        self._probes: dict[str, tuple[int, int]] = {}
+        """By one that is not heard: when it is asked next, and how long after the time before."""
+
+    @property
+    def near(self) -> tuple[str, ...]:
+        """The living ones that can be spoken to."""
+        return tuple(each for each in self.members.live if each not in self._relayed)
 
     @property
     def due(self) -> int | None:
@@ -64,15 +92,51 @@ class Presence:
             return []
         self._beat_at = now + self._period
         ago = now - self._period
+        probes = self._probe(now, self._period)
         silent = [each for each in self.members.others if self._spoken.get(each, ago) <= ago]
         if not silent:
-            return []
-        self._number += 1
-        beat = Beat(self._number, now, self._life, tuple(claims))
-        return [Send(other, beat) for other in silent]
+            return probes
+        beat = self._make_beat(claims, now)
+        return [*probes, *(Send(other, beat) for other in silent)]
 
-    def heard(self, sender: str, life: int, now: int) -> Heard:
-        return self.members.heard(sender, life, now)
+    def _make_beat(self, claims: Iterable[Claim], now: int) -> Beat:
+        self._number += 1
+        return Beat(self._number, now, self._life, tuple(claims))
+
+    def _probe(self, now: int, period: int) -> list[Send]:
+        """Ask those who are not heard, the more rarely the longer they do not answer."""
+        if self._root is None:
+            return []
+        sends = []
+        for other in self.members.others:
+            if now - self._direct.setdefault(other, now) < UNHEARD * period:
+                continue
+            at, wait = self._probes.get(other, (now, period))
+            if at <= now:
+                sends.append(Send(self._root, Probe(self._name, other)))
+                self._probes[other] = now + wait, min(2 * wait, RAREST * period)
+        return sends
+
+    def answer(self, message: Probe, claims: Iterable[Claim], now: int) -> list[Send]:
+        """Somebody does not hear us."""
+        if self._root is None or message.node != self._name:
+            return []
+        beat = self._make_beat(claims, now)
+        return [Send(self._root, Relayed(message.asker, self._name, beat))]
+
+    def heard(self, sender: str, life: int, now: int, *, relayed: bool = False) -> Heard:
+        """A sign of life: of the sender itself, or through the root."""
+        heard = self.members.heard(sender, life, now)
+        if heard is Heard.OLD:
+            return heard
+        if relayed:
+            self._relayed.add(sender)
+            self._probes[sender] = now, self._period or 0
+        else:
+            self._direct[sender] = now
+            self._relayed.discard(sender)
+            self._probes.pop(sender, None)
+        return heard
 
     def check(self, now: int) -> tuple[list[str], list[Send]]:
         """Who is suspected since now, and the word of it to all others: only what nobody else has

@@ -103,21 +103,28 @@ class Replication:
         self._safe = {key: at for key, at in self._safe.items() if key[0] != partition}
 
     def safe(
-        self, own: Sequence[Slot], peers: Collection[str], floor: int
-    ) -> list[tuple[Slot, int]]:
-        """The slots of which more is safe than before, and up to which offset: all living peers
-        have it, or the root has all panes it is in. Nobody will ask for its events again."""
+        self,
+        own: Sequence[Slot],
+        peers: Collection[str],
+        floor: int,
+        leaving: Collection[str] = (),
+    ) -> list[tuple[Slot, int, int]]:
+        """The slots of which more is safe than before, up to which offset and boundary: all living
+        peers have it, or the root has all panes it is in. Nobody will ask for its events again.
+        Sensors that are `leaving` wait for the boundary alone."""
         cuts = [self._cuts[base] for base in {self._base(peer) for peer in peers}]
         found = []
         for slot in own:
             key = slot.partition, slot.sensor
-            offset = slot.done(floor)
+            offset, boundary = slot.done(floor), floor
             if cuts:
                 least = min(cut.get(key, NOTHING)[0] for cut in cuts)
                 offset = max(offset, min(least, slot.offset))
-            if offset > self._safe.get(key, 0):
+                boundary = max(boundary, min(cut.get(key, NOTHING)[1] for cut in cuts))
+            offset = max(offset, self._safe.get(key, 0))
+            if offset > self._safe.get(key, 0) or slot.sensor in leaving:
                 self._safe[key] = offset
-                found.append((slot, offset))
+                found.append((slot, offset, boundary))
         return found
 
     # As a peer.

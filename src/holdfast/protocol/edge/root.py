@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from holdfast.errors import InvalidArgumentError
-from holdfast.protocol.edge.formation import Formation, Group, life_of, name_of
+from holdfast.protocol.edge.formation import Formation, Group, GroupPlan, life_of, name_of
 from holdfast.protocol.edge.joining import ended_by, join, thawed
 from holdfast.protocol.edge.messages import (
     Adopt,
@@ -18,9 +18,12 @@ from holdfast.protocol.edge.messages import (
     Message,
     PaneClosed,
     PaneTaken,
+    Probe,
     Query,
     Register,
+    Relayed,
     Retire,
+    RootTime,
     Send,
     SensorHello,
     Sitting,
@@ -33,15 +36,28 @@ __all__ = ["Root", "RootOptions"]
 
 @dataclass(frozen=True, slots=True)
 class RootOptions:
-    """`replication`: children in a group. `spread`: partitions of a child. `most_intermediates`: in
-    a layer. `patience`: how long a child may take to adopt a query before it begins without it."""
+    """`plan`: the groups there are to be. `expected`: sensors, by name.
+    `replication`: as many children of a group must be there before it is formed. `gather`: how long
+    a group with so many waits for the others, and the first window for sensors. `spread`:
+    partitions of a child.
+    `patience`: how long a child may take to adopt a query before it begins without it. `linger`:
+    how long windows wait for a sensor when the last one has left. `history`: how old the first
+    event of a sensor may be; None: any age. `ahead`: how far its time may be ahead of the root's
+    clock; None: any time. `absence`: a sensor that has not been heard for so long may be replaced
+    by any process of its name."""
 
-    replication: int = 3
+    plan: tuple[GroupPlan, ...] = ()
+    expected: tuple[str, ...] = ()
+    replication: int = 2
+    gather: int = 5_000_000
     spread: int = 1
-    most_intermediates: int = 3
     guarantee: Guarantee = "exactly-once"
     resend: int = 300_000
     patience: int = 2_000_000
+    linger: int = 2_000_000
+    history: int | None = None
+    ahead: int | None = None
+    absence: int = 15_000_000
 
 
 @dataclass(slots=True)
@@ -62,7 +78,7 @@ class Root:
         if self.options.replication < 1 or self.options.spread < 1:
             raise InvalidArgumentError("root: replication and spread must be at least 1")
         self.formation = Formation(
-            self.options.replication, self.options.most_intermediates, self.options.spread
+            self.options.plan, self.options.replication, self.options.spread, self.options.gather
         )
         self.formation.addresses[name] = address
         self.queries: dict[str, Query] = {}
@@ -70,6 +86,13 @@ class Root:
         self._adoptions: dict[str, _Adoption] = {}
         self._out: list[Window] = []
         self._reminded: dict[str, int] = {}
+        self._guests: dict[str, tuple[str, int]] = {}
+        """Sensors that want to take part and wait for others: the group, and their start."""
+        self._gather_until: int | None = None
+        self._last_words_at: int | None = None
+        """When the windows of sensors that have all left are to end."""
+        self._heard: dict[str, int] = {}
+        """When sensors were last heard."""
 
     @property
     def groups(self) -> dict[str, Group]:
@@ -115,9 +138,13 @@ class Root:
     def receive(self, sender: str, message: Message, now: int) -> list[Send]:
         match message:
             case Register():
-                return self._register(message)
+                return self._register(message, now)
             case SensorHello():
-                return self._hello(sender, message)
+                return self._hello(sender, message, now)
+            case Probe() if self._are_of_one_group(sender, message.node):
+                return [Send(message.node, message)]
+            case Relayed() if self._are_of_one_group(sender, message.to):
+                return [Send(message.to, message)]
             case PaneClosed() if message.group in self.groups and message.query in self.queries:
                 return self._take(sender, message, now)
             case PaneClosed() if message.group in self.groups:
@@ -126,8 +153,20 @@ class Root:
                 return self._adopted(message, now)
         return []
 
+    def _are_of_one_group(self, one: str, other: str) -> bool:
+        group = self.formation.group_of(one)
+        return group is not None and other in group.members
+
     def wake(self, now: int) -> list[Send]:
-        sends = []
+        sends = [
+            Send(node, self._place(group, node))
+            for group in self.formation.wake(now)
+            for node in group.nodes
+        ]
+        if self._gather_until is not None and now >= self._gather_until:
+            sends += self._seat_guests()
+        if self._last_words_at is not None and now >= self._last_words_at:
+            sends += self._end_windows()
         for adoption in list(self._adoptions.values()):
             if now >= adoption.next_at:
                 adoption.next_at = now + self.options.resend
@@ -136,55 +175,157 @@ class Root:
         return sends
 
     def due(self, now: int) -> int | None:
-        return min((each.next_at for each in self._adoptions.values()), default=None)
+        adoptions = (each.next_at for each in self._adoptions.values())
+        times = (self.formation.due, self._gather_until, self._last_words_at, *adoptions)
+        return min((time for time in times if time is not None), default=None)
 
-    def dismiss(self, sensor: str) -> list[Send]:
+    @property
+    def awaited(self) -> dict[str, tuple[str, ...]]:
+        """Who is to come before windows do: by group that is not formed its nodes, and sensors."""
+        sensors = self._awaited_sensors if self._gather_until is not None else ()
+        return self.formation.awaited | ({"sensors": sensors} if sensors else {})
+
+    def dismiss(self, sensor: str, now: int) -> list[Send]:
         """Do not wait for this sensor any longer; what it said is counted."""
         for group in self.groups.values():
             here = [each for each in group.present if name_of(each.sensor) == name_of(sensor)]
             if here:
                 end = max(group.freed.values(), default=group.roster.origin)
                 group.seat(*(replace(sitting, end=end) for sitting in here))
-                return self._tell_roster(group)
+                return self._left(group, now)
         return []
+
+    def resume(self, now: int) -> None:
+        """After a restart: sensors may all have left before it."""
+        if not any(group.present for group in self.groups.values()):
+            self._last_words_at = now + self.options.linger
 
     # Registration.
 
-    def _register(self, message: Register) -> list[Send]:
+    def _register(self, message: Register, now: int) -> list[Send]:
         known = self.formation.group_of(message.node)
-        group = self.formation.register(message)
+        address = self.formation.addresses.get(message.node)
+        group = self.formation.register(message, now)
         if group is None:
             return []
-        nodes = group.nodes if known is None else (message.node,)
+        is_news = known is None or address != self.formation.addresses.get(message.node)
+        nodes = group.nodes if is_news else (message.node,)
         return [Send(node, self._place(group, node)) for node in nodes]
 
     def _place(self, group: Group, node: str) -> Message:
         options, addresses = self.options, self.formation.addresses
-        return group.place(node, self.name, self.queries, addresses, options.guarantee)
+        life = self.formation.lives.get(node, (0, 0))
+        return group.place(node, self.name, self.queries, addresses, options.guarantee, life)
 
-    def _hello(self, sender: str, message: SensorHello) -> list[Send]:
+    def _hello(self, sender: str, message: SensorHello, now: int) -> list[Send]:
         group = self.formation.group_of(sender)
         if group is None:
             return []
+        sends = []
+        if message.clock is not None:
+            sends.append(Send(sender, RootTime(message.sensor, message.clock, now)))
         same = [each for each in group.present if name_of(each.sensor) == name_of(message.sensor)]
-        if any(life_of(each.sensor) >= life_of(message.sensor) for each in same):
-            # It takes part already; or another process of its name does, that was started later.
-            return [Send(sender, group.roster)]
+        is_present = any(each.sensor == message.sensor for each in same)
+        if is_present:
+            self._heard[message.sensor] = now
+            if message.end is not None:
+                return sends + self._leave(group, message.sensor, message.end, now)
+        has_left = message.end is not None or any(
+            each.said and each.sensor == message.sensor for each in group.roster.sittings
+        )
+        outranked = any(self._outranks(each.sensor, message.sensor, now) for each in same)
+        if is_present or has_left or outranked:
+            return [*sends, Send(sender, group.roster)]
+        known = self._guests.get(message.sensor)
+        start = self._start(message, now) if known is None else known[1]
+        self._guests[message.sensor] = group.name, start
+        self._heard[message.sensor] = now
+        if self._gather_until is None and not any(g.roster.sittings for g in self.groups.values()):
+            self._gather_until = now + self.options.gather
+        if self._gather_until is not None and self._awaited_sensors and now < self._gather_until:
+            return sends
+        return sends + self._seat_guests()
+
+    def _outranks(self, present: str, other: str, now: int) -> bool:
+        """Whether a sensor stays in its place though another process of its name asks for it: one
+        that was started earlier, by its clock. The clock may be wrong; but one that lives is
+        heard."""
+        since = now - self._heard.setdefault(present, now)
+        return life_of(present) > life_of(other) and since < self.options.absence
+
+    @property
+    def _awaited_sensors(self) -> tuple[str, ...]:
+        """Those that are expected and have not asked to take part."""
+        there = {name_of(guest) for guest in self._guests}
+        return tuple(name for name in self.options.expected if name not in there)
+
+    def _start(self, message: SensorHello, now: int) -> int:
+        """From when on a sensor takes part, by the clock of the root: that of its first event, if
+        it is neither of a future that cannot be nor older than is wanted."""
+        ahead, history = self.options.ahead, self.options.history
+        if message.clock is None:
+            return message.time
+        if message.stamps or (ahead is not None and message.time > now + ahead):
+            return now
+        if history is not None and message.time < now - history:
+            return now
+        return message.time
+
+    def _seat_guests(self) -> list[Send]:
+        """Those who have asked take part from now on."""
+        self._gather_until = None
+        guests, self._guests = self._guests, {}
+        asked = sorted((start, sensor, name) for sensor, (name, start) in guests.items())
+        sends = [send for start, sensor, name in asked for send in self._seat(name, sensor, start)]
+        return list({send.to: send for send in sends}.values())
+
+    def _seat(self, name: str, sensor: str, time: int) -> list[Send]:
+        group = self.groups[name]
+        same = [each for each in group.present if name_of(each.sensor) == name_of(sensor)]
         if not group.roster.sittings:
             # All groups end at the same windows: the first pane of this one has not been emitted.
             others = (each for g in self.groups.values() for each in g.freed.values())
-            start = max((message.time, *others))
+            start = max((time, *others))
             for query in self.queries:
                 length = self._windows[query].paned.length
                 group.freed[query] = max(group.freed.get(query, 0), floor_to(start, length))
         else:
-            start = max((message.time, *group.freed.values()))
+            start = max((time, *group.freed.values()))
         # Nobody knows what an earlier life of it has taken in and not sent.
         ended = [replace(each, end=max(start, each.start)) for each in same]
-        group.seat(*ended, Sitting(message.sensor, start))
+        for each in same:
+            self._heard.pop(each.sensor, None)
+        group.seat(*ended, Sitting(sensor, start))
         lengths = {query: self._windows[query].paned.length for query in self.queries}
         group.merge.refuse(group.roster.version, lambda pane: pane[1] + lengths[pane[0]] > start)
         return self._tell_roster(group)
+
+    def _leave(self, group: Group, sensor: str, end: int, now: int) -> list[Send]:
+        """A sensor has no more events, and has said so."""
+        here = [each for each in group.present if each.sensor == sensor]
+        group.seat(*(replace(each, end=max(end, each.start), said=True) for each in here))
+        return self._left(group, now)
+
+    def _left(self, group: Group, now: int) -> list[Send]:
+        if not any(each.present for each in self.groups.values()):
+            self._last_words_at = now + self.options.linger
+        return self._tell_roster(group)
+
+    def _end_windows(self) -> list[Send]:
+        """All sensors have left: end the windows that their events are in."""
+        self._last_words_at = None
+        groups = [group for group in self.groups.values() if group.roster.sittings]
+        if any(group.present for group in groups):
+            return []
+        last = max((each.end or 0 for g in groups for each in g.roster.sittings), default=0) - 1
+        through = max((each.through(last) for each in self._windows.values()), default=0)
+        sends = []
+        for group in groups:
+            roster = group.roster
+            if roster.through < through:
+                group.roster = replace(roster, version=roster.version + 1, through=through)
+                sends += self._tell_roster(group)
+        return sends
 
     def _tell_roster(self, group: Group) -> list[Send]:
         return [Send(member, group.roster) for member in group.members]

@@ -1,5 +1,9 @@
 """A sensor: divides its events over partitions, numbers them, keeps them until they are safe.
 
+Its clock may be wrong: the root's counts. A sensor asks for it when it joins and now and then after
+that; of the corrections that the answer allows the one nearest to the present one is chosen, so
+that a slow network is not taken for a wrong clock.
+
 One cursor for each partition says what has been sent. Whoever owns the partition sets it back with
 `Resume`, after a take-over as after a gap; events are then sent again from there, new ones behind
 them. A sensor that is started anew has lost its offsets, and calls itself by its name and a number
@@ -26,6 +30,7 @@ from holdfast.protocol.edge.messages import (
     Lost,
     Message,
     Resume,
+    RootTime,
     Safe,
     Send,
     SensorHello,
@@ -48,7 +53,9 @@ class SensorOptions:
     messages for one partition at a time, so that a long replay does not hold up the rest; the next
     follow `pause` later. `pulse`: how often a partition without events is told the boundary.
     `refresh`: how often a child is asked who owns what, should no word of it have come.
-    `lateness`: how far events may be out of order."""
+    `lateness`: how far events may be out of order. `idle`: a sensor that has nothing for so long
+    says how far time has come without it; None: never. `ahead`: how far events may be ahead of the
+    root's clock; None: any time."""
 
     partitioner: str = "round-robin"
     capacity: int = 65_536
@@ -60,6 +67,8 @@ class SensorOptions:
     retry: int = 500_000
     refresh: int = 5_000_000
     lateness: int = 0
+    idle: int | None = None
+    ahead: int | None = None
 
 
 @dataclass(slots=True)
@@ -75,6 +84,8 @@ class _Route:
     told: int = 0
     """The boundary it was told."""
     told_at: int = 0
+    safe: int = 0
+    """The boundary that nobody will ask for again."""
     late: int = 0
     rejected: int = 0
 
@@ -97,12 +108,25 @@ class Sensor:
         self.rejections: Counter[str] = Counter()
         """Events that no query could take, by reason."""
         self.late = 0
+        self.early = 0
+        """Events that were further ahead of the root's clock than is allowed."""
         self.boundary = 0
+        self.ahead = 0
+        """How far the clock of this sensor is ahead of the root's."""
         self._children = tuple(children)
         self._rng = rng
         self._asked = 0
         self._ask_at = 0
         self._first_time = 0
+        self._stamps = False
+        self._end: int | None = None
+        self._has_left = False
+        """The roster says so, as it asked."""
+        self._is_measured = False
+        self._reached = (0, 0)
+        """The time of the last events, and of this sensor's clock when they came."""
+        self._quiet: tuple[int, int] | None = None
+        """Since when there is nothing, and when that was last seen."""
         self._guarantee: Guarantee = "exactly-once"
         self._routes: dict[int, _Route] = {}
         self._order: tuple[int, ...] = ()
@@ -119,6 +143,14 @@ class Sensor:
         return bool(self._routes)
 
     @property
+    def is_done(self) -> bool:
+        """Whether it has left, and all that it said is safe."""
+        return self._has_left and all(
+            not len(route.backlog) and route.safe >= (self._end or 0)
+            for route in self._routes.values()
+        )
+
+    @property
     def owners(self) -> dict[int, str]:
         return {partition: route.claim.node for partition, route in self._routes.items()}
 
@@ -126,10 +158,26 @@ class Sensor:
     def buffered(self) -> int:
         return sum(len(route.backlog) for route in self._routes.values())
 
-    def join(self, time: int, now: int) -> list[Send]:
-        """Ask to take part; `time`: about when the first event will be."""
+    def join(self, time: int, now: int, *, stamps: bool = False) -> list[Send]:
+        """Ask to take part; `time`: about when the first event will be. `stamps`: events will get
+        their times from `root_time`."""
         self._first_time = time
+        self._stamps = stamps
         return self._ask(now)
+
+    def leave(self, now: int) -> list[Send]:
+        """No further event will come. The sensor is needed until `is_done`."""
+        if self._end is None:
+            self._end = max(self.boundary, self._newest + 1)
+            self.boundary = self._end
+            for route in self._routes.values():
+                route.told_at = now - self.options.pulse
+        asked = self._ask(now)
+        return asked + self._flush(now) if self._routes else asked
+
+    def root_time(self, now: int) -> int:
+        """What the root's clock shows when this sensor's shows `now`."""
+        return now - self.ahead
 
     def due(self, now: int) -> int | None:
         """When to call `wake`."""
@@ -155,12 +203,14 @@ class Sensor:
         whose = None if keys is None else _objects(keys)
         if not len(when):
             return 0, []
-        late, broken = self._refused(when, what)
+        self._quiet = None
+        late, early, broken = self._refused(when, what, now)
         invalid = None if whose is None else invalid_keys(whose)
         if invalid is not None:
             invalid &= ~broken
-            late, broken = late & ~invalid, broken | invalid
-        good = np.flatnonzero(~(late | broken)) if late.any() or broken.any() else None
+            late, early, broken = late & ~invalid, early & ~invalid, broken | invalid
+        refused = late | early | broken
+        good = np.flatnonzero(~refused) if refused.any() else None
         if good is not None:
             when, what = when[good], what[good]
             whose = None if whose is None else whose[good]
@@ -176,17 +226,19 @@ class Sensor:
                 self._keep(self._routes[partition], some, what[choice], whose, choice)
         self.taken += len(when)
         if len(when):
-            self._newest = max(self._newest, int(when.max()))
+            self._reached = int(when.max()), now
+            self._newest = max(self._newest, self._reached[0])
             self.boundary = max(self.boundary, self._newest - self.options.lateness)
         dealt = limit
         if good is not None:
             dealt = len(late) if limit == len(good) else int(good[limit])
             self.late += int(late[:dealt].sum())
+            self.early += int(early[:dealt].sum())
             keyless = 0 if invalid is None else int(invalid[:dealt].sum())
             self.rejections["invalid key"] += keyless
             self.rejections["not a number"] += int(broken[:dealt].sum()) - keyless
             # Told in one partition, so that it is counted once.
-            self._routes[self._order[0]].late = self.late
+            self._routes[self._order[0]].late = self.late + self.early
             self._tell_rejected()
         return dealt, self._flush(now)
 
@@ -205,8 +257,26 @@ class Sensor:
         self.boundary = max(self.boundary, time)
         return self._flush(now) if self._routes else []
 
+    def rest(self, now: int) -> list[Send]:
+        """There is no event at present. After `idle` time goes on from the last events at the pace
+        of the clock, `idle` behind: whether they were of now or of long ago."""
+        idle = self.options.idle
+        if idle is None or not self._routes:
+            return []
+        since, seen = self._quiet or (now, now)
+        if now - seen > idle:
+            # It was this sensor that stood still: there may be events that it has not seen yet.
+            since = now
+        self._quiet = since, now
+        if now - since < idle:
+            return []
+        time, at = self._reached
+        return self.advance(time + now - at - idle - self.options.lateness, now)
+
     def receive(self, sender: str, message: Message, now: int) -> list[Send]:
         match message:
+            case RootTime():
+                self._measure(message, now)
             case SensorWelcome():
                 return self._enter(message, now)
             case Resume() if message.partition in self._routes:
@@ -221,13 +291,21 @@ class Sensor:
                     return [_fenced(sender, route)]
                 # What was not sent to the present owner is safe with nobody.
                 route.backlog.drop(min(message.offset, route.sent))
+                route.safe = max(route.safe, message.boundary)
         return []
 
     def _ask(self, now: int) -> list[Send]:
         child = self._children[self._asked % len(self._children)]
         self._asked += 1
         self._ask_at = now + (self.options.refresh if self._routes else self.options.retry)
-        return [Send(child, SensorHello(self.name, self._first_time))]
+        hello = SensorHello(
+            self.name, self._first_time, clock=now, stamps=self._stamps, end=self._end
+        )
+        return [Send(child, hello)]
+
+    def _measure(self, message: RootTime, now: int) -> None:
+        self._is_measured = True
+        self.ahead = min(max(self.ahead, message.asked - message.at), now - message.at)
 
     def _learn(self, claims: Iterable[Claim]) -> None:
         for claim in claims:
@@ -238,10 +316,11 @@ class Sensor:
     def _enter(self, message: SensorWelcome, now: int) -> list[Send]:
         nodes = (claim.node for claim in message.claims)
         self._children = tuple(dict.fromkeys((*self._children, *nodes)))
+        self._has_left |= message.end is not None
         if self._routes:
             self._learn(message.claims)
             return []
-        if not message.claims:
+        if not message.claims or not self._is_measured:
             return []
         self._ask_at = now + self.options.refresh
         self.start = message.start
@@ -249,8 +328,11 @@ class Sensor:
         self._guarantee = message.guarantee
         self._order = tuple(sorted(claim.partition for claim in message.claims))
         self._choose = partitioner(self.options.partitioner, self.name, self._order, self._rng)
+        self._reached = self.root_time(now), now
         self._routes = {
-            claim.partition: _Route(claim, Backlog(self.options.capacity))
+            claim.partition: _Route(
+                claim, Backlog(self.options.capacity), told_at=now - self.options.pulse
+            )
             for claim in message.claims
         }
         return self._flush(now)
@@ -282,14 +364,19 @@ class Sensor:
         return [*sends, *self._flush(now)]
 
     def _refused(
-        self, times: NDArray[np.int64], values: NDArray[np.float64]
-    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Which come after their boundary, and which are no numbers. Events of one call have an
-        order as well."""
+        self, times: NDArray[np.int64], values: NDArray[np.float64], now: int
+    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]]:
+        """Which come after their boundary, which are too far ahead of the root's clock, and which
+        are no numbers. Events of one call have an order as well."""
         broken = np.isnan(values)
-        latest = np.maximum.accumulate(times) - self.options.lateness
+        early = np.zeros(len(times), np.bool_)
+        if self.options.ahead is not None:
+            early = (times > self.root_time(now) + self.options.ahead) & ~broken
+        out = early | broken
+        counted = np.where(out, self.boundary, times) if out.any() else times
+        latest = np.maximum.accumulate(counted) - self.options.lateness
         bounds = np.maximum(np.concatenate(([self.boundary], latest[:-1])), self.boundary)
-        return (times < bounds) & ~broken, broken
+        return (times < bounds) & ~out, early, broken
 
     def _limit(self, choices: Sequence[Choice], count: int) -> int:
         """How many events, from the front, all partitions have room for."""

@@ -127,6 +127,10 @@ class Slots:
             counts = counts.plus(slot, query)
         return counts
 
+    def sitting(self, sensor: str) -> Sitting | None:
+        """When a sensor takes part; None if it is not known."""
+        return self._sittings.get(sensor)
+
     @property
     def leaving(self) -> set[str]:
         """Sensors that have left, and may have said more than has come."""

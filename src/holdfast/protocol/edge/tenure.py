@@ -32,9 +32,12 @@ class Tenure:
         succession_of: Callable[[Sequence[str]], Succession],
         options: BeatOptions,
         now: int,
+        *,
+        root: str | None = None,
     ) -> None:
         self.name = name
-        self.presence = Presence(name, life, [m for m in members if m != name], options, now)
+        others = [member for member in members if member != name]
+        self.presence = Presence(name, life, others, options, now, root=root)
         self.ownership = ownership
         self.takeovers = 0
         """Partitions of dead nodes."""
@@ -50,6 +53,11 @@ class Tenure:
     @property
     def live(self) -> tuple[str, ...]:
         return self.presence.members.live
+
+    @property
+    def near(self) -> tuple[str, ...]:
+        """Those of them that are heard themselves, not through the root alone."""
+        return self.presence.near
 
     @property
     def down(self) -> tuple[str, ...]:
@@ -70,8 +78,10 @@ class Tenure:
             sends += self._start(failed, now)
         return sends
 
-    def heard(self, sender: str, life: int, claims: Iterable[Claim], now: int) -> Heard:
-        heard = self.presence.heard(sender, life, now)
+    def heard(
+        self, sender: str, life: int, claims: Iterable[Claim], now: int, *, relayed: bool = False
+    ) -> Heard:
+        heard = self.presence.heard(sender, life, now, relayed=relayed)
         if heard in (Heard.BACK, Heard.REBORN):
             self._succession.settled(sender)
         if heard is not Heard.OLD:

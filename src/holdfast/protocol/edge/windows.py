@@ -52,6 +52,12 @@ class Windows:
     def __len__(self) -> int:
         return len(self._panes)
 
+    def through(self, time: int) -> int:
+        """The end of the last window, and of the pane, that an event of this time is in."""
+        query = self.paned.query
+        pane = floor_to(time, self.paned.length) + self.paned.length
+        return max(floor_to(time, query.slide) + query.size, pane)
+
     def put(self, group: str, pane: int, state: PanePartial) -> None:
         """A pane of a group, complete; they come in order, each once."""
         self._panes.setdefault(pane, {})[group] = state

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from random import Random
 
 from holdfast.sim.edge.oracle import check
 from holdfast.sim.edge.scenario import FAMILIES, GUARANTEES, Options, Scenario, draw
 from holdfast.sim.edge.simulation import Simulation
+from holdfast.sim.edge.timing import change
 from holdfast.sim.world import EndlessRunError
 
 __all__ = ["FAMILIES", "GUARANTEES", "Options", "Trial", "run"]
@@ -23,7 +25,9 @@ class Trial:
 
 def run(seed: int, options: Options | None = None) -> Trial:
     """Draw the scenario of a seed, run and judge it."""
-    scenario = draw(seed, options or Options())
+    options = options or Options()
+    random = Random(f"edge-timing/{options.guarantee}/{options.family}/{seed}")
+    scenario = change(random, draw(seed, options))
     simulation = Simulation(scenario)
     try:
         simulation.run()

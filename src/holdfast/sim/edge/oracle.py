@@ -18,6 +18,8 @@ SETTLED: Final = EMITTING + 700_000
 """By the end all windows up to then have come out."""
 TOGETHER: Final = 40
 """As many events leave a buffer at once, on both sides of the edge of a pane perhaps."""
+SLACK: Final = 200_000
+"""That the clock of a sensor may be wrong by after the root was asked."""
 AT_THE_END: Final = 60
 """What may be held when all is over."""
 
@@ -27,15 +29,26 @@ def check(run: Simulation) -> list[str]:
     problems: list[str] = []
     for _, query in run.scenario.queries:
         found = [window for _, window in run.windows if window.query == query.id]
-        problems += _check_order(query, found)
+        problems += _check_order(run, query, found)
         problems += _check_answers(run, query, found)
     problems += _check_taken(run)
     problems += _check_losses(run)
     problems += _check_memory(run)
+    problems += _check_times(run)
+    problems += _check_takeovers(run)
+    problems += _check_together(run)
     return problems
 
 
-def _check_order(query: Query, found: list[Window]) -> Iterator[str]:
+def _settled(run: Simulation) -> int:
+    """By the end all windows up to then have come out: those of all events, if no sensor is left
+    that would let time go on."""
+    if any(group.present for group in run.root.groups.values()):
+        return SETTLED
+    return max((row[0] for rows in run.events.values() for row in rows.values()), default=0)
+
+
+def _check_order(run: Simulation, query: Query, found: list[Window]) -> Iterator[str]:
     """Every window once, in order, none left out, and all of them in the end."""
     starts = [window.start for window in found]
     if not starts:
@@ -44,7 +57,7 @@ def _check_order(query: Query, found: list[Window]) -> Iterator[str]:
     expected = list(range(starts[0], starts[-1] + 1, query.slide))
     if starts != expected:
         yield f"query {query.id}: windows start at {starts[:40]}"
-    if found[-1].end + query.slide < SETTLED:
+    if found[-1].end + query.slide < _settled(run):
         yield f"query {query.id}: stuck after {found[-1].end / 1e6:.3f} s"
 
 
@@ -116,6 +129,37 @@ def _check_memory(run: Simulation) -> Iterator[str]:
         most = party.emission.options.capacity * len(party.sensor.owners)
         if party.sensor.buffered > most:
             yield f"sensor {name} holds {party.sensor.buffered} events"
+
+
+def _check_times(run: Simulation) -> Iterator[str]:
+    """No event is refused for a wrong clock, and no window is of a time that has not come."""
+    for name, party in run.sensors.items():
+        sensor = party.sensor
+        if party.emission.is_orderly and sensor.late + sensor.early:
+            yield f"sensor {name}: refused {sensor.late} events as late, {sensor.early} as early"
+    ahead = sum(f.amount for f in run.scenario.faults if f.targets[0] == "root" and f.amount > 0)
+    if run.scenario.options.family == "clocks":
+        for at, window in run.windows:
+            if window.end > at + ahead + SLACK:
+                yield f"window {window.start} to {window.end} came at {at}"
+                return
+
+
+def _check_takeovers(run: Simulation) -> Iterator[str]:
+    """A link is no reason to fight over partitions."""
+    takeovers = sum(child.tenure.takeovers for child in run.children if child.place)
+    partitions = sum(len(group.homes) for group in run.root.groups.values())
+    if run.scenario.options.family == "duels" and takeovers > partitions:
+        yield f"{takeovers} take-overs of {partitions} partitions, though nobody died"
+
+
+def _check_together(run: Simulation) -> Iterator[str]:
+    """Long after all faults nobody who lives is held for dead."""
+    living = {child.name for child in run.children}
+    for child in run.children:
+        dead = living.intersection(child.tenure.down) if child.place else ()
+        for other in sorted(dead):
+            yield f"child {child.name} holds {other} for dead"
 
 
 class Truth:

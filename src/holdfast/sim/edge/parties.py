@@ -8,8 +8,9 @@ from typing import Protocol
 
 import numpy as np
 
+from holdfast.protocol.clock import steady
 from holdfast.protocol.edge import Message, Send, Sensor
-from holdfast.sim.edge.scenario import EMITTING, Emission
+from holdfast.sim.edge.scenario import EMITTING, END, Emission
 from holdfast.sim.network import Network
 from holdfast.sim.parties import Process
 
@@ -29,12 +30,12 @@ Watch = Callable[["Party", str, Message], bool]
 
 
 class Party:
-    """A child, an intermediate or the root. `make(life, now)` gives its machine, at each start."""
+    """A child, an intermediate or the root. `make(now)` gives its machine, at each start."""
 
     def __init__(
         self,
         name: str,
-        make: Callable[[int, int], Machine],
+        make: Callable[[int], Machine],
         process: Process,
         network: Network[Message],
         watch: Watch,
@@ -42,12 +43,16 @@ class Party:
         self.name = name
         self.process = process
         self.network = network
-        self.lives = 1
         self._make = make
         self._watch = watch
         self.after: Callable[[], None] = lambda: None
-        self.machine = make(1, process.now)
+        self.machine = make(process.now)
         self._plan()
+
+    @property
+    def now(self) -> int:
+        """The time that its machine is given."""
+        return self.process.now
 
     def crash(self) -> None:
         self.process.kill()
@@ -56,8 +61,7 @@ class Party:
         if self.process.is_up:
             return
         self.process.start()
-        self.lives += 1
-        self.machine = self._make(self.lives, self.process.now)
+        self.machine = self._make(self.now)
         self._plan()
 
     def deliver(self, sender: str, message: Message) -> None:
@@ -78,15 +82,16 @@ class Party:
         if self._watch(self, "receives", message):
             self.crash()
             return
-        self.send(self.machine.receive(sender, message, self.process.now))
+        self.send(self.machine.receive(sender, message, self.now))
 
     def _wake(self) -> None:
-        self.send(self.machine.wake(self.process.now))
+        self.send(self.machine.wake(self.now))
 
     def _plan(self) -> None:
-        due = self.machine.due(self.process.now)
+        now = self.now
+        due = self.machine.due(now)
         if due is not None:
-            self.process.wake_at(max(due, self.process.now + 1), self._wake)
+            self.process.wake_at(self.process.now + max(due - now, 1), self._wake)
 
 
 class SensorParty(Party):
@@ -109,47 +114,93 @@ class SensorParty(Party):
             emission.options,
             np.random.default_rng(random.randrange(2**32)),
         )
+        self._clock = steady(process.clock)
         self._last = 0
         self._waiting: tuple[list[int], list[float], list[str]] = ([], [], [])
-        super().__init__(emission.name, lambda life, now: self.sensor, process, network, watch)
+        super().__init__(emission.name, lambda now: self.sensor, process, network, watch)
         process.after(emission.joins, self._join)
+
+    @property
+    def now(self) -> int:
+        """As the process of a sensor has it."""
+        return self._clock()
+
+    def _time(self) -> int:
+        """Up to when there are events."""
+        emission, world = self.emission, self.process.world
+        if emission.stamps:
+            return self.sensor.root_time(self.now)
+        if emission.speed:
+            return min(EMITTING, (world.now - emission.joins) * emission.speed)
+        return self.now
 
     def _plan(self) -> None:
         if self.process.world.now >= self.emission.joins:
             super()._plan()
 
     def _join(self) -> None:
-        self.send(self.sensor.join(max(0, self.process.now), self.process.now))
+        now = self.now
+        self.send(self.sensor.join(max(0, self._time()), now, stamps=self.emission.stamps))
         self.process.after(self.emission.every, self._emit)
 
     def _emit(self) -> None:
-        now = self.process.now
+        if self.sensor.is_done:
+            # Its process ends.
+            self.crash()
+            return
+        now = self.now
         self.process.after(self.emission.every, self._emit)
         if not self.sensor.is_member:
             return
+        if self.emission.stamps and not self._last:
+            # What it stamps comes after it takes part.
+            self._last = max(self.sensor.start, self._time())
+        is_over = self._is_over and not self._waiting[0]
+        if is_over and self.emission.over < END:
+            self.send(self.sensor.leave(now))
+            return
         if self.process.world.now >= EMITTING and not self._waiting[0]:
             # All said: no event is left, and time goes on.
-            self.send(self.sensor.advance(now, now))
+            self._pass(now)
             return
         self._think(now)
+        if not self._waiting[0] and self.emission.rests:
+            self._pass(now)
+            return
         dealt, sends = self.sensor.emit(*self._waiting, now)
         for each in self._waiting:
             del each[:dealt]
         self.send(sends)
 
+    @property
+    def _is_over(self) -> bool:
+        if self.emission.speed:
+            return self._last >= EMITTING
+        return self.process.world.now >= self.emission.over
+
+    def _pass(self, now: int) -> None:
+        """Nothing comes, and time goes on."""
+        if self.emission.rests:
+            self.send(self.sensor.rest(now))
+        else:
+            self.send(self.sensor.advance(self._time(), now))
+
     def _think(self, now: int) -> None:
-        if self.process.world.now >= self.emission.silent or now <= self._last:
+        time = self._time()
+        if self.process.world.now >= self.emission.silent or time <= self._last or self._is_over:
             if not self._waiting[0]:
-                self.send(self.sensor.advance(now, now))
+                self._pass(now)
             return
         count = self.random.randrange(self.emission.most + 1)
         # Some are out of order, and some too late; some lie on the edges of panes.
-        span = now - self._last
+        span = time - self._last
         times = sorted(self._last + self.random.randrange(span) for _ in range(count))
         times = [each - each % 50_000 if self.random.random() < 0.1 else each for each in times]
-        if count > 1 and self.random.random() < 0.3:
+        if self.emission.is_orderly:
+            times = sorted(max(self._last, each) for each in times)
+        elif count > 1 and self.random.random() < 0.3:
             times[0], times[-1] = times[-1], times[0]
-        self._last = now
+        self._last = time
         times_, values, keys = self._waiting
         times_ += [max(0, each) for each in times]
         values += [self.random.choice([0.1, 1e16, -1e16, 3.3, -7.0, 0.0]) for _ in times]

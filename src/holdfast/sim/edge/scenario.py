@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Final, Literal
 
@@ -16,10 +16,10 @@ from holdfast.protocol.edge import (
     RootOptions,
     SensorOptions,
 )
-from holdfast.protocol.edge.formation import name_of
+from holdfast.protocol.edge.formation import GroupPlan, name_of
 from holdfast.protocol.edge.sensor import incarnation
 
-__all__ = ["FAMILIES", "GUARANTEES", "Fault", "Options", "Scenario", "draw"]
+__all__ = ["DAY", "FAMILIES", "GUARANTEES", "Fault", "Options", "Scenario", "draw", "during"]
 
 GUARANTEES: Final[tuple[Guarantee, ...]] = ("exactly-once", "at-least-once", "at-most-once")
 
@@ -37,13 +37,21 @@ FAMILIES: Final = (
     "tiers",
     "overflow",
     "storm",
+    "clocks",
+    "silence",
+    "history",
+    "duels",
+    "absent",
 )
 """Kinds of trouble: none; loss, repetition and overtaking; children die, up to all but one; one
 dies at a step of the protocol; those who take over die; false suspicion; links cut, one way too;
 sensors and queries come while children die; children join while others die, or die themselves;
 sensors die and come back under their names; intermediates and several groups; buffers too small;
-all."""
+all of these. Then those of `timing`: clocks that are minutes wrong, and are set; sensors that are
+silent, and that end; events of yesterday; two children that do not hear each other; children that
+do not come."""
 
+DAY: Final = 86_400_000_000
 EMITTING: Final = 1_800_000
 """Sensors have events until then, by the clock of the world."""
 HEALED: Final = 1_600_000
@@ -81,11 +89,12 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """`kind`: crash, freeze, cut, one-way, noise, slow or step, from `start` until before `end`.
+    """`kind`: crash, freeze, suspend, clock, cut, one-way, noise, slow or step, from `start` until
+    before `end`. A clock is set by `amount`, and stays.
     A step is a crash of who sends or receives (`targets[1]`) a `targets[2]` for the `amount`-th
     time after `start`, be it one node or any (`targets[0]`); it is started again at `end`."""
 
-    kind: Literal["crash", "freeze", "cut", "one-way", "noise", "slow", "step"]
+    kind: Literal["crash", "freeze", "suspend", "clock", "cut", "one-way", "noise", "slow", "step"]
     start: int
     end: int
     targets: tuple[str, ...]
@@ -105,6 +114,20 @@ class Emission:
     ahead: int
     options: SensorOptions
     keyed: bool
+    stamps: bool = False
+    """Its events have the root's time; otherwise that of its own clock."""
+    rests: bool = False
+    """It does not know when the next event comes, and says nothing while there is none."""
+    speed: int = 0
+    """So much faster than they happened it has events of `[0, EMITTING)`, a day ago; 0: it has
+    them when they happen."""
+    over: int = 2 * END
+    """It has no more events from then on, leaves, and ends."""
+
+    @property
+    def is_orderly(self) -> bool:
+        """Whether its events come in the order of time, so that none may be refused."""
+        return self.stamps or self.rests or self.speed > 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +148,10 @@ class Scenario:
     clocks: dict[str, int]
     joiners: tuple[tuple[int, str], ...] = ()
     """Children that come to the first group when it has been formed, and when."""
+    starts: dict[str, int] = field(default_factory=dict)
+    """Nodes that do not come with the others, and when they do; NEVER for some."""
+    set_back: dict[str, int] = field(default_factory=dict)
+    """Nodes whose clock is so far behind when they are started again."""
 
     @property
     def is_lossless(self) -> bool:
@@ -144,6 +171,7 @@ class Scenario:
 
 
 def draw(seed: int, options: Options) -> Scenario:
+    """Before what `timing` makes of it."""
     random = Random(f"edge/{options.guarantee}/{options.family}/{seed}")
     family = options.family
     groups = random.choice([1, 2, 3]) if family in ("tiers", "storm") else 1
@@ -152,10 +180,14 @@ def draw(seed: int, options: Options) -> Scenario:
     has_tiers = family == "tiers" or (family == "storm" and random.random() < 0.4)
     above = [random.choice([1, 2, 3, 4]) if has_tiers else 0 for _ in range(groups)]
     intermediates = tuple(tuple(f"i{g}{n}" for n in range(above[g])) for g in range(groups))
+    spread = random.choice([2, 2, 3] if family == "growth" else [1, 1, 2])
+    most = random.choice([1, 2, 3])
     root = RootOptions(
-        replication=size,
-        spread=random.choice([2, 2, 3] if family == "growth" else [1, 1, 2]),
-        most_intermediates=random.choice([1, 2, 3]),
+        plan=tuple(
+            GroupPlan(f"g{place + 1}", children[place], _layers(intermediates[place], most))
+            for place in range(groups)
+        ),
+        spread=spread,
         guarantee=options.guarantee,
         resend=100_000,
         patience=700_000,
@@ -205,6 +237,11 @@ def draw(seed: int, options: Options) -> Scenario:
         clocks,
         joiners,
     )
+
+
+def _layers(nodes: Sequence[str], most: int) -> tuple[tuple[str, ...], ...]:
+    """From the bottom: full layers, the rest on top."""
+    return tuple(tuple(nodes[at : at + most]) for at in range(0, len(nodes), most))
 
 
 def _draw_lives(
@@ -303,13 +340,13 @@ def _draw_faults(
             # One of each group keeps what it has.
             most = len(group) - 1 if family == "crashes" else 1
             for name in random.sample(list(group), random.randint(1, most)):
-                fault = _during(random, "crash", (name,))
+                fault = during(random, "crash", (name,))
                 for_ever = family == "crashes" and random.random() < 0.4
                 faults.append(replace(fault, end=NEVER) if for_ever else fault)
     if family == "tiers":
         for tier in intermediates:
             for name in random.sample(list(tier), max(0, len(tier) - 1)):
-                faults.append(_during(random, "crash", (name,)))
+                faults.append(during(random, "crash", (name,)))
     if family == "joins" and random.random() < 0.6:
         # Somebody does not hear of a sensor that comes, or of a query.
         start = emissions[0][-1].joins - 30_000
@@ -332,13 +369,13 @@ def _draw_faults(
                 faults.append(Fault("step", start, end, (victim, way, step), nth))
     if family in ("freezes", "storm"):
         for _ in range(random.choice([1, 2, 3])):
-            faults.append(_during(random, "freeze", (random.choice(random.choice(children)),)))
+            faults.append(during(random, "freeze", (random.choice(random.choice(children)),)))
     if family in ("noise", "cuts", "storm"):
         for _ in range(random.choice([2, 4, 8])):
             faults.append(_draw_link(random, family, children, intermediates, emissions))
     if family == "storm":
         for _ in range(random.choice([1, 2, 3])):
-            faults.append(_during(random, "crash", (random.choice(random.choice(children)),)))
+            faults.append(during(random, "crash", (random.choice(random.choice(children)),)))
     return faults
 
 
@@ -362,15 +399,16 @@ def _draw_link(
     kind = random.choice(kinds)
     pair = random.choice(pairs)
     amount = {"noise": random.choice([0.1, 0.3, 0.6]), "slow": random.choice([2e4, 1e5])}
-    fault = _during(random, kind, pair if random.random() < 0.5 else pair[::-1])
+    fault = during(random, kind, pair if random.random() < 0.5 else pair[::-1])
     return Fault(fault.kind, fault.start, fault.end, fault.targets, amount.get(kind, 0.0))
 
 
-def _during(
+def during(
     random: Random,
-    kind: Literal["crash", "freeze", "cut", "one-way", "noise", "slow"],
+    kind: Literal["crash", "freeze", "suspend", "cut", "one-way", "noise", "slow"],
     targets: tuple[str, ...],
 ) -> Fault:
+    """Somewhere in the run, over before its end."""
     start = random.randrange(150_000, 1_300_000)
     length = random.choice([80_000, 300_000, 700_000, 3_000_000])
     return Fault(kind, start, min(HEALED, start + length), targets)

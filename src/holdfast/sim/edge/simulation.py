@@ -8,7 +8,7 @@ from typing import Any
 from holdfast.protocol.edge import Child, Intermediate, Message, Root, Window
 from holdfast.protocol.edge.messages import Events, Payload
 from holdfast.sim.edge.parties import Party, SensorParty
-from holdfast.sim.edge.scenario import END, Fault, Scenario
+from holdfast.sim.edge.scenario import END, NEVER, Fault, Scenario
 from holdfast.sim.network import Network
 from holdfast.sim.parties import Process
 from holdfast.sim.world import World
@@ -59,19 +59,15 @@ class Simulation:
         scenario = self.scenario
 
         def child(name: str) -> Any:
-            return lambda life, now: Child(name, "root", scenario.child, life=life, now=now)
+            return lambda now: Child(name, "root", scenario.child, life=now, now=now)
 
         def joiner(name: str) -> Any:
-            return lambda life, now: Child(
-                name, "root", scenario.child, life=life, now=now, group="g1"
-            )
+            return lambda now: Child(name, "root", scenario.child, life=now, now=now, group="g1")
 
         def intermediate(name: str) -> Any:
-            return lambda life, now: Intermediate(
-                name, "root", scenario.intermediate, life=life, now=now
-            )
+            return lambda now: Intermediate(name, "root", scenario.intermediate, life=now, now=now)
 
-        self._add("root", lambda life, now: Root("root", scenario.root))
+        self._add("root", lambda now: Root("root", scenario.root))
         self.parties["root"].after = self._drain
         # A group is formed when its last child registers: one group after the other.
         for place in range(scenario.groups):
@@ -79,7 +75,7 @@ class Simulation:
             for number, name in enumerate(scenario.intermediates[place]):
                 self.world.at(start + number, lambda n=name: self._add(n, intermediate(n)))  # type: ignore[misc]
             for number, name in enumerate(scenario.children[place]):
-                at = start + 20_000 + number
+                at = scenario.starts.get(name, start + 20_000 + number)
                 self.world.at(at, lambda n=name: self._add(n, child(n)))  # type: ignore[misc]
 
         for at, name in scenario.joiners:
@@ -104,6 +100,8 @@ class Simulation:
 
     def _add(self, name: str, make: Any) -> None:
         process = Process(self.world, self.scenario.clocks.get(name, 0))
+        back = self.scenario.set_back.get(name, 0)
+        process.set_clock = lambda: process.ahead - back
         self.parties[name] = Party(name, make, process, self.network, self._watch)
 
     def _ask(self, query: Any) -> None:
@@ -149,15 +147,24 @@ class Simulation:
             case "crash":
                 name = fault.targets[0]
                 self.world.at(fault.start, lambda: self.parties[name].crash())
-                self.world.at(fault.end, lambda: self.parties[name].restart())
+                if fault.end < NEVER:
+                    self.world.at(fault.end, lambda: self.parties[name].restart())
             case "freeze":
                 process = fault.targets[0]
                 self.world.at(fault.start, lambda: self.parties[process].process.freeze(fault.end))
+            case "suspend":
+                process = fault.targets[0]
+                self.world.at(fault.start, lambda: self.parties[process].process.suspend(fault.end))
+            case "clock":
+                self.world.at(fault.start, lambda: self._set_clock(fault))
             case "step":
                 self.world.at(fault.start, lambda: self._steps.append((fault, [int(fault.amount)])))
             case _:
                 self.world.at(fault.start, lambda: self._trouble(fault, 1))
                 self.world.at(fault.end, lambda: self._trouble(fault, -1))
+
+    def _set_clock(self, fault: Fault) -> None:
+        self.parties[fault.targets[0]].process.ahead += int(fault.amount)
 
     def _trouble(self, fault: Fault, sign: int) -> None:
         one, other = fault.targets
