@@ -15,12 +15,16 @@ import pytest
 from harness.verified.plain import write_energy
 from harness.waiting import wait_for
 from holdfast.errors import InvalidArgumentError
-from holdfast.verify.config import Config, Pool
+from holdfast.verify.config import Config, Keys, Pool
 from holdfast.verify.orders import Orders
 from holdfast.verify.placement import HERE, plan_placement
 from holdfast.verify.processes import TRACE, ProcessLauncher
 from holdfast.verify.source_files import SourceFile
 from holdfast.verify.submission import Submission, submit
+from holdfast.wire.client import act
+from holdfast.wire.errors import UnreachableError
+from holdfast.wire.security import Security
+from tests.wire.certificates import Authority
 
 SLEEPER = """
 import os, signal, subprocess, sys
@@ -96,6 +100,39 @@ def test_a_command_that_is_not_there_is_named(submission: Submission) -> None:
     pool = Pool(name="x", hosts=("x",), launch=("no-such-command",))
     with pytest.raises(InvalidArgumentError, match="launch: no-such-command"):
         ProcessLauncher(submission).start_replica(2, pool)
+
+
+def test_a_verifier_demands_certificates_of_its_callers(tmp_path: Path) -> None:
+    ours = Authority("ours")
+    servers, clients = ours.sign(), ours.sign("", name="replica")
+    contents = {
+        "token": b"token",
+        "certificate": servers.certificate,
+        "key": servers.key,
+        "authority": ours.certificate,
+        "client_certificate": clients.certificate,
+        "client_key": clients.key,
+    }
+    for name, content in contents.items():
+        (tmp_path / name).write_bytes(content)
+    fields = {name: str(tmp_path / name) for name in contents if name != "token"}
+    keys = Keys(token_file=str(tmp_path / "token"), mutual=True, **fields)
+    file, _ = write_energy(tmp_path / "job", 1)
+    folders = {"storage": str(tmp_path / "storage"), "work": str(tmp_path / "work")}
+    made = submit(file, Config(security=keys, **folders))
+    made.charter(plan_placement([1, 2, 3, 4], [], shared=True)).write(made.charter_path)
+    launcher = ProcessLauncher(made)
+    verifier = launcher.start_verifier(1)
+    try:
+        log = launcher.last_words_of_verifier
+        wait_for("the verifier", lambda: "listens on" in log(1), 60)
+        address = made.addresses[0]
+        for good in (made.security, made.orders(1, HERE).security):
+            assert json.loads(act(address, good, "status"))["state"] == "running"
+        with pytest.raises(UnreachableError):
+            act(address, Security("token", authority=ours.certificate), "status", timeout=5)
+    finally:
+        verifier.end(0)
 
 
 READER = """

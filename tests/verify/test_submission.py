@@ -98,6 +98,26 @@ def test_replicas_do_not_get_the_key_of_the_servers(tmp_path: Path) -> None:
     assert security.key is security.certificate is None
 
 
+def test_replicas_get_a_certificate_of_their_own(tmp_path: Path) -> None:
+    files = ("certificate", "key", "authority", "client_certificate", "client_key")
+    for name in ("token", *files):
+        (tmp_path / name).write_text(name)
+    keys = {name: str(tmp_path / name) for name in files} | {
+        "token_file": str(tmp_path / "token"),
+        "mutual": True,
+    }
+    submission = make(tmp_path, security=keys)
+    assert submission.security is not None
+    assert submission.security.mutual
+    security = submission.orders(1, POOLS[0]).security
+    assert security is not None
+    assert (security.token, security.authority) == ("token", b"authority")
+    assert (security.certificate, security.key) == (b"client_certificate", b"client_key")
+    del keys["client_key"]
+    with pytest.raises(InvalidArgumentError, match="mutual needs client_certificate and client_"):
+        make(tmp_path / "again", security=keys)
+
+
 def test_an_address_of_another_machine_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match=r"address: 192\.0\.2\.1: .*of this machine"):
         make(tmp_path, address="192.0.2.1")

@@ -18,6 +18,7 @@ Everything has a default but a pool's name and hosts, and the cores of one with 
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -75,7 +76,13 @@ class Keys(_Table, frozen=True):
     token_env: str | None = None
     certificate: str | None = None
     key: str | None = None
+    """Of the servers; replicas do not get it."""
     authority: str | None = None
+    mutual: bool = False
+    """Callers must show a certificate of the authority before anything of a call is read."""
+    client_certificate: str | None = None
+    client_key: str | None = None
+    """Shown by replicas; given to them and to the executors of Spark."""
 
 
 class Config(_Table, frozen=True):
@@ -191,6 +198,8 @@ class Config(_Table, frozen=True):
                 certificate=_beside(path, config.security.certificate),
                 key=_beside(path, config.security.key),
                 authority=_beside(path, config.security.authority),
+                client_certificate=_beside(path, config.security.client_certificate),
+                client_key=_beside(path, config.security.client_key),
             ),
         )
 
@@ -214,7 +223,23 @@ class Config(_Table, frozen=True):
             certificate=keys.certificate,
             key=keys.key,
             authority=keys.authority,
+            mutual=keys.mutual,
         )
+
+    def read_client_security(self) -> Security | None:
+        """As replicas have it: without the key of the servers."""
+        keys, servers = self.security, self.read_security()
+        if keys is None or servers is None:
+            return None
+        if keys.mutual and not (keys.client_certificate and keys.client_key):
+            raise InvalidArgumentError(
+                "security: mutual needs client_certificate and client_key, which replicas show; "
+                "give them, or set mutual = false"
+            )
+        own = Security.read(
+            certificate=keys.client_certificate, key=keys.client_key, authority=keys.authority
+        )
+        return dataclasses.replace(own, token=servers.token)
 
 
 def is_local(master: str) -> bool:

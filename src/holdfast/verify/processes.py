@@ -122,7 +122,8 @@ class ProcessLauncher:
             "key": keys.key,
             "authority": keys.authority,
         }
-        return [f"--{name}={value}" for name, value in given.items() if value is not None]
+        options = [f"--{name}={value}" for name, value in given.items() if value is not None]
+        return [*options, *(["--mutual"] if keys.mutual else [])]
 
 
 def _end_of(log: Path) -> str:

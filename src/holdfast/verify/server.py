@@ -317,6 +317,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--certificate", type=Path)
     parser.add_argument("--key", type=Path)
     parser.add_argument("--authority", type=Path)
+    parser.add_argument(
+        "--mutual", action="store_true", help="demand a certificate of the authority of callers"
+    )
     given = parser.parse_args(arguments)
     logging.basicConfig(
         stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s"
@@ -332,6 +335,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             certificate=given.certificate,
             key=given.key,
             authority=given.authority,
+            mutual=given.mutual,
         )
         charter = Charter.read(given.charter)
         with VerifierServer(charter, given.folder, given.address, security, given.peer) as server:

@@ -45,6 +45,8 @@ class Submission:
     """Of the verifiers."""
     signers: dict[int, Signer] = field(repr=False)
     security: Security | None = field(repr=False)
+    client_security: Security | None = field(repr=False)
+    """As replicas get it."""
 
     @property
     def is_all_to_all(self) -> bool:
@@ -94,7 +96,7 @@ class Submission:
             verifiers=self.addresses,
             asks=own,
             secret=self.signers[replica].secret,
-            security=_of_clients(self.security),
+            security=self.client_security,
             spark=self._settings(pool),
         )
 
@@ -185,6 +187,7 @@ def submit(file: Path, config: Config) -> Submission:
         addresses=_addresses(config.address, count),
         signers={number: Signer.make() for number in (COORDINATOR, *quorum.numbers)},
         security=config.read_security(),
+        client_security=config.read_client_security(),
     )
 
 
@@ -203,8 +206,3 @@ def _addresses(host: str, count: int) -> tuple[str, ...]:
     finally:
         for some in taken:
             some.close()
-
-
-def _of_clients(security: Security | None) -> Security | None:
-    """Without the key of the servers."""
-    return None if security is None else Security(security.token, authority=security.authority)
