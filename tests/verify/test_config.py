@@ -83,6 +83,66 @@ def test_replicas_that_share_no_cores_need_no_bound(tmp_path: Path, master: str)
     assert read(tmp_path, text).pools[0].cores is None
 
 
+def settings(folder: Path, master: str, spark: str = "", cores: int = 4) -> dict[str, str]:
+    text = (
+        f"[replica]\ncores = {cores}\n"
+        f'[[pools]]\nname = "a"\nhosts = ["x"]\nmaster = "{master}"\ncores = 16\n{spark}'
+    )
+    config = read(folder, text)
+    return config.settings_of(config.pools[0])
+
+
+@pytest.mark.parametrize("master", ["yarn", "k8s://https://x:6443"])
+def test_a_cluster_manager_is_asked_for_so_many_executors(tmp_path: Path, master: str) -> None:
+    """`spark.cores.max` is nothing to it, and its default is two executors."""
+    assert settings(tmp_path, master) == {
+        "spark.master": master,
+        "spark.executor.instances": "1",
+        "spark.executor.cores": "4",
+        "spark.executor.memory": "1g",
+        "spark.dynamicAllocation.enabled": "false",
+    }
+    found = settings(tmp_path, master, 'spark = { "spark.executor.cores" = "2" }')
+    assert (found["spark.executor.instances"], found["spark.executor.cores"]) == ("2", "2")
+    dynamic = (
+        'spark = { "spark.dynamicAllocation.enabled" = "true", "spark.executor.cores" = "1", '
+        '"spark.dynamicAllocation.maxExecutors" = "4" }'
+    )
+    assert settings(tmp_path, master, dynamic)["spark.dynamicAllocation.maxExecutors"] == "4"
+
+
+def test_a_standalone_master_is_asked_for_so_many_cores(tmp_path: Path) -> None:
+    found = settings(tmp_path, "spark://x:7077", 'spark = { "spark.executor.cores" = "1" }')
+    assert found["spark.cores.max"] == "4"
+    assert found["spark.executor.cores"] == "1"
+    assert "spark.executor.instances" not in found
+
+
+@pytest.mark.parametrize(
+    ("master", "name", "value", "message"),
+    [
+        ("yarn", "spark.executor.instances", "2", "executor.instances x spark.executor.cores is 8"),
+        ("yarn", "spark.executor.cores", "3", "executor.instances x spark.executor.cores is 3"),
+        ("yarn", "spark.executor.cores", "many", "is no number, and a replica takes 4 cores"),
+        ("k8s://x", "spark.dynamicAllocation.enabled", "true", "maxExecutors x .* is no number"),
+        ("spark://x:7077", "spark.cores.max", "8", "spark.cores.max is 8, and a replica takes 4"),
+    ],
+)
+def test_settings_that_take_other_than_is_counted_are_refused(
+    tmp_path: Path, master: str, name: str, value: str, message: str
+) -> None:
+    with pytest.raises(InvalidArgumentError, match=rf"pools #1 \(a\): spark: .*{message}"):
+        settings(tmp_path, master, f'spark = {{ "{name}" = "{value}" }}')
+
+
+@pytest.mark.parametrize("master", ["", "local[8]"])
+def test_embedded_spark_is_as_the_master_says(tmp_path: Path, master: str) -> None:
+    assert settings(tmp_path, master) == {
+        "spark.master": master or "local[4]",
+        "spark.driver.memory": "1g",
+    }
+
+
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match="No such file"):
         Config.read(tmp_path / "none.toml")

@@ -52,6 +52,7 @@ def test_what_a_replica_is_told(tmp_path: Path) -> None:
         "spark.cores.max": "3",
         "spark.executor.cores": "3",
         "spark.executor.memory": "2g",
+        "spark.dynamicAllocation.enabled": "false",
         "spark.a": "1",
         "spark.b": "2",
     }

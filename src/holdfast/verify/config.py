@@ -165,10 +165,55 @@ class Config(_Table, frozen=True):
                     f"{master} and wait for each other; write how many verified jobs may "
                     "take, as cores = 16"
                 )
+            if not is_local(master):
+                self._check_cores(place, pool)
 
     def master_of(self, pool: Pool) -> str:
         """The Spark master of a pool; empty if there is none."""
         return (self.spark | pool.spark).get("spark.master", pool.master)
+
+    def settings_of(self, pool: Pool) -> dict[str, str]:
+        """Of Spark, for a replica in a pool: it asks for as many cores as the ledger of slots
+        counts, whatever the kind of its master."""
+        need, master, said = self.replica, self.master_of(pool), self.spark | pool.spark
+        if is_local(master):
+            return {
+                "spark.master": master or f"local[{need.cores}]",
+                "spark.driver.memory": need.memory,
+            } | said
+        each = said.get("spark.executor.cores", str(need.cores))
+        found = {
+            "spark.master": master,
+            "spark.executor.cores": each,
+            "spark.executor.memory": need.memory,
+            "spark.dynamicAllocation.enabled": "false",
+        }
+        if master.startswith("spark://"):
+            found["spark.cores.max"] = str(need.cores)
+        else:
+            # YARN and Kubernetes know no bound on cores but so many executors of so many.
+            found["spark.executor.instances"] = str(max(1, need.cores // max(1, _whole(each))))
+        return found | said
+
+    def _check_cores(self, place: str, pool: Pool) -> None:
+        """Refuses settings of Spark by which a replica would take other than `replica.cores`."""
+        settings, cores = self.settings_of(pool), self.replica.cores
+        if settings["spark.master"].startswith("spark://"):
+            most, how = _whole(settings["spark.cores.max"]), "spark.cores.max"
+        else:
+            is_dynamic = settings["spark.dynamicAllocation.enabled"].strip().lower() == "true"
+            name = (
+                f"spark.{'dynamicAllocation.maxExecutors' if is_dynamic else 'executor.instances'}"
+            )
+            each = _whole(settings["spark.executor.cores"])
+            most, how = _whole(settings.get(name, "")) * each, f"{name} x spark.executor.cores"
+        if most != cores:
+            given = str(most) if most else "no number"
+            raise InvalidArgumentError(
+                f"{place}: spark: {how} is {given}, and a replica takes {cores} cores: others "
+                "would wait for cores that are not free; write cores under [replica], and leave "
+                "that out"
+            )
 
     @classmethod
     def read(cls, path: Path) -> Config:
@@ -253,6 +298,11 @@ def parse_memory(place: str, text: str) -> int:
     if found is None:
         raise InvalidArgumentError(f"{place}: {text!r} is no amount of memory; write 512m or 2g")
     return int(found[1]) << {"k": 10, "m": 20, "g": 30, "t": 40}[found[2].lower()]
+
+
+def _whole(text: str) -> int:
+    """A number above 0 as Spark's settings have it; 0 for anything else."""
+    return int(text) if text.strip().isdecimal() else 0
 
 
 def _beside(file: Path, path: str | None) -> str | None:

@@ -13,7 +13,7 @@ from holdfast.errors import InvalidArgumentError, StoreUnavailableError
 from holdfast.protocol.verification import COORDINATOR, Plan, Quorum, Rules
 from holdfast.verify.charter import Charter
 from holdfast.verify.client import Verifiers, Witness
-from holdfast.verify.config import ALL_TO_ALL, Config, Pool, is_local
+from holdfast.verify.config import ALL_TO_ALL, Config, Pool
 from holdfast.verify.job_files import load_job
 from holdfast.verify.jobs import Job
 from holdfast.verify.orders import Orders
@@ -97,7 +97,7 @@ class Submission:
             asks=own,
             secret=self.signers[replica].secret,
             security=self.client_security,
-            spark=self._settings(pool),
+            spark=self.config.settings_of(pool),
         )
 
     def at_free_ports(self) -> Submission:
@@ -133,22 +133,6 @@ class Submission:
         """How many verifiers must hear or say the same: more than half. Of those beside replicas so
         many as replicas must agree, for the others may be as wrong as their replicas."""
         return self.quorum.needed if self.is_all_to_all else None
-
-    def _settings(self, pool: Pool) -> dict[str, str]:
-        need, master = self.config.replica, self.config.master_of(pool)
-        if is_local(master):
-            found = {
-                "spark.master": master or f"local[{need.cores}]",
-                "spark.driver.memory": need.memory,
-            }
-        else:
-            found = {
-                "spark.master": master,
-                "spark.cores.max": str(need.cores),
-                "spark.executor.cores": str(need.cores),
-                "spark.executor.memory": need.memory,
-            }
-        return found | self.config.spark | pool.spark
 
 
 def submit(file: Path, config: Config) -> Submission:
