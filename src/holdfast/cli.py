@@ -386,6 +386,10 @@ def verify(
     wait: Annotated[
         bool, typer.Option("--wait", help="Wait until all replicas can run at once.")
     ] = False,
+    fresh: Annotated[
+        bool,
+        typer.Option("--fresh", help="Begin anew, though an interrupted run could go on."),
+    ] = False,
     allow_shared_hosts: Annotated[
         bool,
         typer.Option("--allow-shared-hosts", help="Replicas may share hosts: for development."),
@@ -425,11 +429,26 @@ def verify(
     settings = (Config() if config is None else Config.read(config)).override(given)
     if not any(pool.launch for pool in settings.pools):
         require_java()
-    ending = Event()
-    for each in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(each, lambda *_: ending.set())
+    ending, stopping = Event(), Event()
+
+    def stop(*_: object) -> None:
+        stopping.set()
+        ending.set()
+
+    # Ctrl-C gives the job up. Who stops a service or a machine wants it to go on later.
+    signal.signal(signal.SIGINT, lambda *_: ending.set())
+    signal.signal(signal.SIGTERM, stop)
     result = output or Path(f"{file.stem}-verified")
-    verify_job(file, settings, result, Console(), wait=wait, ending=ending)
+    verify_job(
+        file,
+        settings,
+        result,
+        Console(),
+        wait=wait,
+        fresh=fresh,
+        ending=ending,
+        stopping=stopping,
+    )
 
 
 @app.command(rich_help_panel=TRY)

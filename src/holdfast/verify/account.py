@@ -59,6 +59,8 @@ class Account:
     warning: str
     folder: Path
     """With logs, journals and traces."""
+    lives: int = 1
+    """How often the command was started for it: each time that it was killed, once more."""
 
     def write(self) -> Path:
         """As text and as JSON, into the folder of the submission; where the text is.
@@ -119,6 +121,8 @@ class Account:
         epoch = max((run.epoch for run in self.runs.values()), default=0)
         if epoch:
             lines.append(f"the whole job was begun again {_times(epoch)}")
+        if self.lives > 1:
+            lines.append(f"the command was interrupted and went on {_times(self.lives - 1)}")
         if self.verifier_starts:
             lines.append(f"verifiers were started again {_times(self.verifier_starts)}")
         lines.append(self._cost())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -11,18 +12,20 @@ from typing import Final
 
 from rich.console import Console
 
-from holdfast.errors import InvalidArgumentError
+from holdfast.errors import InvalidArgumentError, StoreUnavailableError
 from holdfast.protocol.verification import Quorum
 from holdfast.verify.account import Account
 from holdfast.verify.admission import Admission
 from holdfast.verify.board import Board
 from holdfast.verify.config import Config
-from holdfast.verify.coordinator import Coordinator
-from holdfast.verify.delivery import check_output
+from holdfast.verify.coordinator import PATIENCE, Coordinator, delivered
+from holdfast.verify.delivery import check_output, part_of
 from holdfast.verify.errors import JobFailedError
 from holdfast.verify.placement import plan_placement
-from holdfast.verify.processes import Launcher, ProcessLauncher
-from holdfast.verify.submission import Submission, submit
+from holdfast.verify.processes import Launcher, ProcessLauncher, end_leftovers
+from holdfast.verify.progress import Log, Progress, Submitted
+from holdfast.verify.resuming import Mark, find_unfinished
+from holdfast.verify.submission import Submission, submit, work_of
 
 __all__ = ["SLOTS", "verify_job"]
 
@@ -39,39 +42,98 @@ def verify_job(
     console: Console,
     *,
     wait: bool = False,
+    fresh: bool = False,
     ending: Event | None = None,
+    stopping: Event | None = None,
     launch: Callable[[Submission], Launcher] = ProcessLauncher,
 ) -> Account:
-    """Raises JobFailedError, after the account is written, if the result is not verified, or is
+    """Goes on with a submission of this job to this output that was interrupted, if there is one;
+    `fresh` begins anew. When `ending` is set, the job is given up; if `stopping` is set before, the
+    same call goes on with it.
+
+    Raises JobFailedError, after the account is written, if the result is not verified, or is
     disputed by then."""
     ending = ending or Event()
-    check_output(output)
     quorum = Quorum(config.model, config.faults)
     placement = plan_placement(quorum.numbers, config.pools, shared=config.allow_shared_hosts)
     if placement.warning:
         console.print(f"WARNING: {placement.warning}", style="bold yellow", soft_wrap=True)
-    submission = submit(file, config)
-    slots = Path(config.slots) if config.slots else submission.folder.parent / SLOTS
+    work = work_of(config)
     with ExitStack() as stack:
+        found = _unfinished(work, file, output, stack, fresh=fresh)
+        if found is None or delivered(found.progress, output) is None:
+            check_output(output)
+        submission = submit(file, config, found.progress.submitted if found else None)
+        if found is not None:
+            console.print(_told(found.progress), soft_wrap=True, markup=False)
+            end_leftovers(submission.name, PATIENCE)
+        log = found or stack.enter_context(Log(submission.folder))
+        slots = Path(config.slots) if config.slots else work / SLOTS
         admission = stack.enter_context(
             Admission(slots, submission.name, placement.pools(), config.replica)
         )
         _enter(admission, submission, console, wait=wait, ending=ending)
         submission = submission.at_free_ports()
         board = stack.enter_context(Board(console))
+        mark = Mark(submission.folder)
+        if found is None:
+            log.note(Submitted(submission.name, submission.submitted, submission.pins))
+            mark.set(file, output)
+        launcher = launch(submission)
         coordinator = stack.enter_context(
-            Coordinator(submission, placement, launch(submission), output, admission=admission)
+            Coordinator(submission, placement, launcher, output, admission=admission, log=log)
         )
-        account = _run(coordinator, board, ending)
+        try:
+            account = _run(coordinator, board, ending)
+        except Exception:
+            if not log.progress.agreed:
+                mark.remove()
+            raise
+        is_given_up = ending.is_set() and not (stopping is not None and stopping.is_set())
+        goes_on = bool(log.progress.agreed) and not (coordinator.is_over or is_given_up)
+        if not goes_on:
+            mark.remove()
     console.print(account.text(), soft_wrap=True, highlight=False, markup=False, end="")
     if not account.is_verified:
-        raise JobFailedError(f"{account.failure}; all that is known is in {account.folder}")
+        more = "; the same command goes on from what is agreed upon" if goes_on else ""
+        raise JobFailedError(f"{account.failure}; all that is known is in {account.folder}{more}")
     if account.is_disputed:
         raise JobFailedError(
             f"{account.output}: was delivered, but another replica has a different result; do not "
             "use it, and submit the job again with --model byzantine"
         )
     return account
+
+
+def _unfinished(
+    work: Path, file: Path, output: Path, stack: ExitStack, *, fresh: bool
+) -> Log | None:
+    """The journal of the submission to go on with, which nobody else has; None if there is none."""
+    for folder in find_unfinished(work, file, output):
+        try:
+            log = Log(folder)
+        except StoreUnavailableError as error:
+            raise InvalidArgumentError(
+                f"{folder.name}: this job runs already, with the same --output ({error}); wait for "
+                "its end, or name another --output"
+            ) from error
+        if log.progress.submitted is not None and not fresh:
+            return stack.enter_context(log)
+        # Nobody goes on with it any more.
+        with log:
+            end_leftovers(folder.name, PATIENCE)
+            shutil.rmtree(part_of(output, folder.name), ignore_errors=True)
+            Mark(folder).remove()
+    return None
+
+
+def _told(progress: Progress) -> str:
+    assert progress.submitted is not None
+    agreed = ", ".join(progress.agreed) or "none"
+    return (
+        f"{progress.submitted.name} was interrupted and goes on; stages agreed upon by then: "
+        f"{agreed} (--fresh begins anew)"
+    )
 
 
 def _run(coordinator: Coordinator, board: Board, ending: Event) -> Account:

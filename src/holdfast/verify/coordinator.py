@@ -7,6 +7,7 @@ has ended, starts again what can be started again, and hashes whatever it delive
 from __future__ import annotations
 
 import logging
+import os
 import time
 from collections import deque
 from collections.abc import Callable
@@ -17,19 +18,34 @@ from pathlib import Path
 from threading import Event
 from typing import Final, Self
 
-from holdfast.errors import HoldfastError, StoreUnavailableError
-from holdfast.protocol.verification import Doubt, JobState, Run, Standing
+from holdfast.errors import HoldfastError, StoreCorruptError, StoreUnavailableError
+from holdfast.protocol.verification import Doubt, JobState, Standing, basis_of
 from holdfast.verify.account import Account, hosts_of
 from holdfast.verify.admission import Admission
 from holdfast.verify.config import Pool
 from holdfast.verify.delivery import UndeliverableError, deliver
 from holdfast.verify.placement import Placement
 from holdfast.verify.processes import Launcher, Running
+from holdfast.verify.progress import (
+    AgreedUpon,
+    Began,
+    Delivering,
+    Dissented,
+    Ended,
+    Failed,
+    Log,
+    Moved,
+    Noted,
+    Progress,
+    Started,
+    Ticked,
+    VerifierStarted,
+)
 from holdfast.verify.slice_files import is_broken
 from holdfast.verify.submission import Submission
 from holdfast.wire.errors import UnreachableError
 
-__all__ = ["Coordinator", "Member"]
+__all__ = ["Coordinator", "Member", "delivered"]
 
 EVERY: Final = 0.1
 """Seconds between two looks, as long as no verifier answers."""
@@ -48,6 +64,12 @@ VAIN_STARTS: Final = 3
 """Of a verifier that never came to answer."""
 PAUSE: Final = 0.5
 """Seconds before a verifier is started again."""
+TICK: Final = 30.0
+"""Seconds between two entries in the journal, if nothing else is written: so long may replicas of a
+killed coordinator have run beyond what the account says."""
+LIFE: Final = 1 << 32
+"""The first number of the words in the second life. It goes up with each life, so that verifiers
+take no word of an earlier one for a new one."""
 HUNG: Final = 20.0
 """Seconds without an answer after which a verifier that runs is ended and started again; more than
 one needs on a busy machine. It goes on from its journal."""
@@ -73,6 +95,8 @@ class Member:
     """It is not started again."""
     times: list[tuple[float, float | None]] = field(default_factory=list)
     """From when until when it ran, each time that it was started."""
+    spent: float = 0.0
+    """Seconds that it ran under coordinators that were killed."""
 
     def start_clock(self, now: float) -> None:
         self.stop_clock(now)
@@ -84,7 +108,8 @@ class Member:
 
     def seconds(self, now: float) -> float:
         """How long it ran, all times together."""
-        return sum((now if end is None else end) - begin for begin, end in self.times)
+        ran = sum((now if end is None else end) - begin for begin, end in self.times)
+        return self.spent + ran
 
 
 @dataclass
@@ -93,6 +118,17 @@ class _Verifier:
     started: float
     starts: int = 1
     due: float = 0.0
+
+
+def delivered(progress: Progress, output: Path) -> Delivering | None:
+    """How the result was delivered that lies there; None if another or no folder does."""
+    try:
+        there = output.stat()
+    except OSError:
+        return None
+    known = (there.st_dev, there.st_ino, there.st_mtime_ns)
+    made = (each for each in progress.deliveries)
+    return next((e for e in made if (e.device, e.inode, e.modified) == known), None)
 
 
 class Coordinator:
@@ -106,10 +142,14 @@ class Coordinator:
         output: Path,
         *,
         admission: Admission | None = None,
+        log: Log | None = None,
     ) -> None:
+        """`log`: the journal of the submission; one of an earlier coordinator to go on from."""
         self.submission = submission
         self.placement = placement
-        self.members = {number: Member(number) for number in submission.quorum.numbers}
+        self._log = log or Log(submission.folder)
+        self._is_log_ours = log is None
+        self.members = {number: self._member(number) for number in submission.quorum.numbers}
         self.standing: Standing | None = None
         """How the job stood when it was last asked for."""
         self._launcher = launcher
@@ -120,18 +160,24 @@ class Coordinator:
         self._witness = submission.witness(ANSWER)
         self._untold: deque[Callable[[], None]] = deque()
         """What the verifiers are to hear, in order, and what is to be done when they have."""
-        self._words = count(1)
-        """Of this coordinator on its replicas. No other speaks of this submission."""
+        self._words = count(1 + LIFE * self._log.progress.lives)
+        """Of this coordinator on its replicas."""
         self._begun = time.monotonic()
+        self._noted = self._begun
+        """When something was written to the journal last."""
+        self._waits_to_go_on = False
+        """Whether this is a later life, and the verifiers have not said yet how the job stands."""
+        self.is_over = False
+        """Whether the job has come to its end: it would end the same way if it went on."""
         self._seconds: float | None = None
         """Until the result was there, or was given up."""
         self._rows: int | None = None
         """Of the result, when it is delivered."""
         self._is_reopened = False
         """Whether the job was done, and of its result no good copy was left."""
-        self._seen: set[tuple[str, Run, int]] = set()
-        """Who has dissented in which run of a stage, as far as it was seen to."""
         self._resolved: set[Doubt] = set()
+        self._checked: set[str] = set()
+        """Stages that were seen to be agreed upon, in this life."""
 
     def run(self, show: Callable[[Coordinator], None], ending: Event | None = None) -> Account:
         """Until the result is delivered or cannot be had; the account says why not. `show` is
@@ -139,19 +185,26 @@ class Coordinator:
         ending = ending or Event()
         submission = self.submission
         submission.charter(self.placement).write(submission.charter_path)
+        self._note(Began())
         for number in range(1, len(submission.addresses) + 1):
             running = self._launcher.start_verifier(number)
             self._verifiers[number] = _Verifier(running, time.monotonic())
-        for member in self.members.values():
-            self._start(member)
+        self._waits_to_go_on = self._log.progress.lives > 1
+        if not self._waits_to_go_on:
+            for member in self.members.values():
+                self._start(member)
         failure = None
         try:
             while failure is None and not self._look():
                 show(self)
-                failure = "it was ended before its end" if ending.is_set() else self._failure()
+                failure = self._failure()
+                self.is_over = failure is not None
+                if ending.is_set() and failure is None:
+                    failure = "it was ended before its end"
                 self._pause(ending)
             self._seconds = time.monotonic() - self._begun
             if failure is None:
+                self.is_over = True
                 self._linger(show, ending)
         except HoldfastError as error:
             failure = str(error)
@@ -167,6 +220,8 @@ class Coordinator:
         for each in running:
             each.end(end - time.monotonic())
         self._asked.close()
+        if self._is_log_ours:
+            self._log.close()
 
     def __enter__(self) -> Self:
         return self
@@ -180,14 +235,47 @@ class Coordinator:
         for member in self.members.values():
             self._notice_end(member)
         self._consult()
+        if time.monotonic() >= self._noted + TICK:
+            self._note(Ticked(self._now))
         if self.standing is None or self.standing.state is JobState.FAILED:
             return False
+        self._note_agreed(self.standing)
+        if self._waits_to_go_on:
+            self._waits_to_go_on = False
+            self._go_on()
         if self.standing.state is JobState.RUNNING:
             self._move_dissenters(self.standing)
         self._tell_ends()
         if self.standing.state is JobState.RUNNING:
             self._start_again()
         return self.standing.state is JobState.DONE and self._deliver(self.standing)
+
+    def _note(self, *events: Noted) -> None:
+        self._log.note(*events)
+        self._noted = time.monotonic()
+
+    @property
+    def _now(self) -> float:
+        """Seconds since this life began."""
+        return time.monotonic() - self._begun
+
+    def _note_agreed(self, standing: Standing) -> None:
+        """Remember what was agreed upon. It can be nothing else later, unless somebody has changed
+        the verifiers' journals, or they have lost them."""
+        known = self._log.progress.agreed
+        for stage, verdict in standing.verdicts.items():
+            if not verdict.is_ok or stage in self._checked:
+                continue
+            self._checked.add(stage)
+            digest = basis_of({stage: verdict.digests(self.submission.plan.slices)})
+            if stage not in known:
+                self._note(AgreedUpon(self._now, stage, digest))
+            elif known[stage] != digest:
+                raise StoreCorruptError(
+                    f"stage {stage}: the verifiers agree on something else than before the "
+                    "coordinator was started again; see who has changed their journals, and begin "
+                    "anew with --fresh"
+                )
 
     def _consult(self) -> None:
         """What cannot be told or asked now is told and asked later."""
@@ -247,14 +335,41 @@ class Coordinator:
                 )
             elif now >= verifier.due:
                 verifier.running.end(0)
+                self._note(VerifierStarted(self._now, number))
                 verifier.running = self._launcher.start_verifier(number)
                 verifier.started = now
                 verifier.starts += 1
 
     # Replicas that end.
 
+    def _member(self, number: int) -> Member:
+        """As it was when the coordinator was killed, if it was."""
+        past = self._log.progress.replica(number)
+        known = self.placement.known
+        if past.pool:
+            self.placement.move(number, known[past.pool])
+        return Member(
+            number,
+            pools=[known[name] for name in past.pools],
+            failures=past.failures,
+            is_lost=past.is_lost,
+            spent=self._log.progress.ran(number),
+        )
+
+    def _go_on(self) -> None:
+        """Start the replicas again that ran when the coordinator was killed. They compute what is
+        not agreed upon."""
+        for member in self.members.values():
+            if member.is_lost:
+                continue
+            if self._log.progress.replica(member.number).code:
+                told = (member.number, next(self._words))
+                self._untold.append(partial(self._witness.gone, *told))
+            self._start_there(member)
+
     def _start(self, member: Member) -> None:
         pool = self.placement[member.number]
+        self._note(Started(self._now, member.number, pool.name))
         member.pools.append(pool)
         member.ended = member.code = None
         member.start_clock(time.monotonic())
@@ -267,6 +382,7 @@ class Coordinator:
         member.running = None
         member.ended, member.code = time.monotonic(), code
         member.stop_clock(member.ended)
+        self._note(Ended(self._now, member.number, code))
         if code == 0 or (self.standing is not None and self.standing.state is JobState.FAILED):
             logger.info("replica %d has ended with %d", member.number, code)
             return
@@ -281,8 +397,11 @@ class Coordinator:
             for finding in standing.findings
             for each in finding.dissenters
         }
-        named = [self.members[each[-1]] for each in found if each not in self._seen]
-        self._seen.update(found)
+        new = [each for each in found if each not in self._log.progress.dissents]
+        if not new:
+            return
+        named = [self.members[each[-1]] for each in new]
+        self._note(*(Dissented(self._now, *each) for each in new))
         # If there are few spare hosts, those have their turn who have not had it yet.
         for member in sorted(named, key=lambda member: len(member.pools)):
             if member.running is not None and self._move(member.number):
@@ -316,8 +435,9 @@ class Coordinator:
 
     def _try_again(self, member: Member) -> None:
         member.failures += 1
-        if member.failures > self.submission.config.restarts:
-            member.is_lost = True
+        member.is_lost = member.failures > self.submission.config.restarts
+        self._note(Failed(self._now, member.number, member.is_lost))
+        if member.is_lost:
             return
         member.is_gone = False
         self._move(member.number)
@@ -353,6 +473,7 @@ class Coordinator:
         pools = {**self.placement.pools(), replica: pool}
         if self._admission is not None and not self._admission.move(pools):
             return False
+        self._note(Moved(self._now, replica, pool.name))
         self.placement.move(replica, pool)
         return True
 
@@ -376,6 +497,9 @@ class Coordinator:
 
     def _deliver(self, standing: Standing) -> bool:
         submission = self.submission
+        if (done := delivered(self._log.progress, self._output)) is not None:
+            self._rows = done.rows
+            return True
         bad: list[tuple[str, int, int]] = []
         is_delivered = True
         try:
@@ -385,6 +509,8 @@ class Coordinator:
                 submission.storage,
                 self._output,
                 lambda stage, number, maker: bad.append((stage, number, maker)),
+                job=submission.name,
+                ready=self._note_delivery,
             )
         except UndeliverableError as error:
             logger.warning("%s", error)
@@ -394,6 +520,10 @@ class Coordinator:
         self._consult()
         self._is_reopened |= not is_delivered
         return is_delivered
+
+    def _note_delivery(self, rows: int, folder: os.stat_result) -> None:
+        known = (folder.st_dev, folder.st_ino, folder.st_mtime_ns)
+        self._note(Delivering(self._now, rows, *known))
 
     def _linger(self, show: Callable[[Coordinator], None], ending: Event) -> None:
         """Let replicas come to their end, so that what they report late is judged too."""
@@ -428,12 +558,13 @@ class Coordinator:
             failure="" if is_verified else failure or "",
             output=self._output if is_verified else None,
             rows=self._rows or 0,
-            seconds=self._seconds or now - self._begun,
+            seconds=self._log.progress.seconds + (self._seconds or now - self._begun),
+            lives=max(1, self._log.progress.lives),
             runs={} if standing is None else {n: v.run for n, v in standing.verdicts.items()},
             findings=() if standing is None else standing.findings,
             pools={n: tuple(p.name for p in each.pools) for n, each in self.members.items()},
             hosts={} if standing is None else hosts_of(standing),
-            verifier_starts=sum(each.starts - 1 for each in self._verifiers.values()),
+            verifier_starts=self._log.progress.verifier_starts,
             replica_seconds=sum(each.seconds(now) for each in self.members.values()),
             price=submission.config.price,
             warning="; ".join(filter(None, warnings)),

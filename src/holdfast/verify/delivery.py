@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,7 +14,7 @@ from holdfast.errors import InvalidArgumentError, StoreUnavailableError
 from holdfast.protocol.verification import Agreed, Holder, Plan, Standing
 from holdfast.verify.slice_files import UnreadableError, read_slice
 
-__all__ = ["Broken", "UndeliverableError", "check_output", "deliver"]
+__all__ = ["Broken", "UndeliverableError", "check_output", "deliver", "part_of"]
 
 Broken = Callable[[str, int, int], None]
 """Told of each copy that is not what was agreed upon: its stage, slice and maker."""
@@ -35,15 +34,32 @@ def check_output(path: Path) -> None:
         )
 
 
-def deliver(plan: Plan, standing: Standing, storage: Path, output: Path, broken: Broken) -> int:
+def part_of(output: Path, job: str) -> Path:
+    """Where a job writes its result before it is whole."""
+    return output.with_name(f".{output.name}.{job}.part")
+
+
+def deliver(
+    plan: Plan,
+    standing: Standing,
+    storage: Path,
+    output: Path,
+    broken: Broken,
+    *,
+    job: str = "job",
+    ready: Callable[[int, os.stat_result], None] = lambda rows, folder: None,
+) -> int:
     """Write `output`/STAGE/SLICE.parquet for each stage that no other reads; answers the rows.
 
     Every copy is hashed while it is read, and another one is taken where it is not what was agreed
     upon. Raises UndeliverableError if there is none, another StoreUnavailableError if it cannot be
     read or written, InvalidArgumentError if Parquet has no such columns; then nothing is written.
+    `ready` is called when all is written and the folder only gets its name.
     """
-    part = output.with_name(f".{output.name}.{secrets.token_hex(4)}.part")
+    part = part_of(output, job)
     try:
+        # A coordinator that was killed may have left it.
+        shutil.rmtree(part, ignore_errors=True)
         part.mkdir()
         rows = _write_all(plan, standing, storage, part, broken)
         if output.exists():
@@ -51,6 +67,7 @@ def deliver(plan: Plan, standing: Standing, storage: Path, output: Path, broken:
                 f"--output: {output} was made by somebody else meanwhile; name another, and submit "
                 "the job again"
             )
+        ready(rows, part.stat())
         part.rename(output)
         try:
             _sync(output.resolve().parent)

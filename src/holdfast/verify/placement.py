@@ -25,6 +25,8 @@ class Placement:
         """Empty if no two replicas share a host."""
         self._pools = dict(pools)
         self._spares = list(spares)
+        self.known: Mapping[str, Pool] = {pool.name: pool for pool in (*pools.values(), *spares)}
+        """All pools, by name."""
         self._audited = {} if warning else self._hosts()
 
     def __getitem__(self, replica: int) -> Pool:

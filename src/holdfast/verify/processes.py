@@ -11,6 +11,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -21,13 +22,17 @@ from holdfast.errors import InvalidArgumentError
 from holdfast.verify.config import Pool
 from holdfast.verify.submission import Submission
 
-__all__ = ["REPLICA", "TRACE", "Launcher", "ProcessLauncher", "Running"]
+__all__ = ["REPLICA", "TRACE", "Launcher", "ProcessLauncher", "Running", "end_leftovers"]
 
 SHOWN: Final = 12
 """Lines of a log that an error shows."""
 TRACE: Final = "trace.jsonl"
 """In the folder of a replica: what it did. See `Trace`."""
 REPLICA: Final = ("-m", "holdfast.verify.replica_process")
+SUBMISSION: Final = "HOLDFAST_SUBMISSION"
+"""The variable by which all processes of a submission are known, and all that they have started."""
+LOOK: Final = 0.1
+"""Seconds between two looks whether processes have ended."""
 BEHIND: Final = 19
 """How nice a replica is that was started again: where it shares a host, it takes what those who are
 ahead of it leave."""
@@ -85,13 +90,14 @@ class ProcessLauncher:
             *(f"--peer={peer}" for peer in submission.addresses if peer != address),
             *self._security(),
         ]
-        return _Process(command, self._log(f"verifier-{number}"), {})
+        return _Process(command, self._log(f"verifier-{number}"), {SUBMISSION: submission.name})
 
     def start_replica(self, number: int, pool: Pool) -> Running:
         folder = self._submission.replica_folder(number)
         folder.mkdir(exist_ok=True)
         start = self._starts[number] = self._starts.get(number, 0) + 1
-        variables = {"PYTHONHASHSEED": "0"} | self._environment | pool.environment
+        variables = {"PYTHONHASHSEED": "0", SUBMISSION: self._submission.name}
+        variables |= self._environment | pool.environment
         command = [sys.executable, *self._replica]
         if pool.launch:
             said = [f"{name}={value}" for name, value in variables.items()]
@@ -124,6 +130,43 @@ class ProcessLauncher:
         }
         options = [f"--{name}={value}" for name, value in given.items() if value is not None]
         return [*options, *(["--mutual"] if keys.mutual else [])]
+
+
+def end_leftovers(submission: str, patience: float) -> None:
+    """Return when no process of a submission is left on this machine, whose coordinator is none any
+    more. They end by themselves; those that do not are killed after so many seconds."""
+    end = time.monotonic() + patience
+    while left := [pid for pid in _pids() if _is_of(submission, pid)]:
+        for pid in left if time.monotonic() >= end else ():
+            _kill(submission, pid)
+        time.sleep(LOOK)
+
+
+def _pids() -> list[int]:
+    """None where there is no /proc."""
+    try:
+        return [int(name) for name in os.listdir("/proc") if name.isdecimal()]
+    except OSError:
+        return []
+
+
+def _kill(submission: str, pid: int) -> None:
+    """No other process, though that may have got its number meanwhile."""
+    with suppress(OSError):
+        handle = os.pidfd_open(pid)
+        try:
+            if _is_of(submission, pid):
+                signal.pidfd_send_signal(handle, signal.SIGKILL)
+        finally:
+            os.close(handle)
+
+
+def _is_of(submission: str, pid: int) -> bool:
+    try:
+        variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except OSError:
+        return False
+    return f"{SUBMISSION}={submission}".encode() in variables
 
 
 def _end_of(log: Path) -> str:

@@ -18,11 +18,13 @@ from holdfast.verify.job_files import load_job
 from holdfast.verify.jobs import Job
 from holdfast.verify.orders import Orders
 from holdfast.verify.placement import Placement
+from holdfast.verify.progress import Submitted
+from holdfast.verify.resuming import check_pins, pin
 from holdfast.verify.signing import Signer
 from holdfast.verify.source_files import SourceFile
 from holdfast.wire.security import Security
 
-__all__ = ["Submission", "submit"]
+__all__ = ["Submission", "submit", "work_of"]
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,8 @@ class Submission:
     security: Security | None = field(repr=False)
     client_security: Security | None = field(repr=False)
     """As replicas get it."""
+    pins: dict[str, str]
+    """See `Submitted`."""
 
     @property
     def is_all_to_all(self) -> bool:
@@ -135,20 +139,31 @@ class Submission:
         return self.quorum.needed if self.is_all_to_all else None
 
 
-def submit(file: Path, config: Config) -> Submission:
+def submit(file: Path, config: Config, earlier: Submitted | None = None) -> Submission:
     """Read the job, look up the files that it reads, and make what its processes need.
 
-    Nothing is started.
+    Nothing is started. `earlier`: the submission to go on with; raises InvalidArgumentError if it
+    was of something else. Keys are made anew: what is signed with those of a killed coordinator's
+    replicas counts only as far as the verifiers have it in their journals.
     """
     job = load_job(file)
     quorum = Quorum(config.model, config.faults)
-    now = datetime.now(UTC)
-    name = f"{job.name}-{now:%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
+    sources = (
+        {each: source.find(job.folder) for each, source in job.sources.items()}
+        if isinstance(job, Job)
+        else {}
+    )
+    pins = pin(file.resolve(), config, sources)
+    if earlier is None:
+        name = f"{job.name}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
+    else:
+        name = earlier.name
+        check_pins(name, earlier.pins, pins)
     storage = Path(config.storage or ".holdfast-verify/storage").resolve()
-    folder = Path(config.work or ".holdfast-verify/work").resolve() / name
+    folder = work_of(config) / name
     try:
         storage.mkdir(parents=True, exist_ok=True)
-        folder.mkdir(parents=True, mode=0o700)
+        folder.mkdir(parents=True, mode=0o700, exist_ok=earlier is not None)
     except OSError as error:
         raise StoreUnavailableError(
             f"{error.filename}: {error.strerror}; give a --storage and a --work that may be "
@@ -162,17 +177,21 @@ def submit(file: Path, config: Config) -> Submission:
         plan=Plan(job.plan.stages, config.slices or job.slices),
         quorum=quorum,
         config=config,
-        sources={each: source.find(job.folder) for each, source in job.sources.items()}
-        if isinstance(job, Job)
-        else {},
+        sources=sources,
         storage=storage,
         folder=folder,
-        submitted=time.time_ns() // 1000,
+        submitted=time.time_ns() // 1000 if earlier is None else earlier.submitted,
         addresses=_addresses(config.address, count),
         signers={number: Signer.make() for number in (COORDINATOR, *quorum.numbers)},
         security=config.read_security(),
         client_security=config.read_client_security(),
+        pins=pins,
     )
+
+
+def work_of(config: Config) -> Path:
+    """Where the folders of submissions are."""
+    return Path(config.work or ".holdfast-verify/work").resolve()
 
 
 def _addresses(host: str, count: int) -> tuple[str, ...]:
