@@ -229,7 +229,7 @@ def test_verifiers_that_do_not_stay_are_in_the_account(
 def test_an_error_at_the_end_is_in_the_account(
     desk: Desk, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    def fail(*_: object) -> int:
+    def fail(*_: object, **__: object) -> int:
         raise error
 
     monkeypatch.setattr(coordinator, "deliver", fail)
