@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import random
 from pathlib import Path
 from typing import Any
@@ -72,6 +73,22 @@ def test_a_log_that_was_cut_off_anywhere_has_a_beginning_of_what_was_written(
     added = log.append(piece(20), {"place": 20})
     log.close()
     assert found(tmp_path) == [*again, (added, {"place": 20})]
+
+
+def test_a_torn_tail_is_cut_off_for_good(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If a power failure brought it back, it would be damage: its file is not the newest then."""
+    wrote(tmp_path, 3)
+    [path, *_] = sorted(tmp_path.glob("*.log"))
+    os.truncate(path, path.stat().st_size - 1)
+    flush, flushed = os.fsync, set()
+
+    def note(file: int) -> None:
+        flush(file)
+        flushed.add((os.fstat(file).st_ino, os.fstat(file).st_size))
+
+    monkeypatch.setattr(os, "fsync", note)
+    assert len(found(tmp_path)) == 2
+    assert (path.stat().st_ino, path.stat().st_size) in flushed
 
 
 def test_a_cut_at_any_byte_leaves_the_whole_records_before_it(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from holdfast.protocol.messages import (
     Feed,
     Gap,
     Item,
+    LogPiece,
     Preview,
     Read,
     RecDone,
@@ -454,6 +455,16 @@ def test_a_line_that_jumped_says_where_it_goes_on() -> None:
     assert told(line.publish(piece(20, 30))) == ""
     assert told(line.publish(piece(40, 50))) == "G40 S40-50"
     assert join(line, after=0, number=2) == "S0-10 G40 S40-50 R"
+
+
+def test_a_peer_is_sent_nothing_from_beyond_a_hole() -> None:
+    line = make()
+    line.publish(piece(0, 10))
+    line.skip(40)
+    line.publish(piece(40, 50))
+    line.publish(piece(50, 60))
+    assert line.older(60) == LogPiece("s", 60, 40, (piece(40, 50), piece(50, 60)))
+    assert line.older(40) == LogPiece("s", 40, 40, ())
 
 
 def test_another_line_becomes_full_and_is_freed_by_the_last_acknowledgement() -> None:

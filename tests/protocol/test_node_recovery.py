@@ -193,6 +193,19 @@ def test_a_replica_that_resumes_before_it_is_consistent_publishes_from_there_on(
     rig.check(1600, since=1100)
 
 
+def test_a_copied_state_that_is_not_consistent_yet_is_published_from_where_it_is() -> None:
+    """The peer has begun anew itself: the windows of its state are not full yet."""
+    rig = Rig(lost=True, peers=("p",), span=300)
+    rig.upstream.publish("a", 1000)
+    rig.upstream.publish("b", 1000)
+    rig.advance(10)
+    give(rig, "p", StateOffer(1, 2, 20, 9, 1100))
+    rig.run(1600)
+    rig.do(rig.node.receive("r", Subscribe("o", 2, 0, 0), rig.now))
+    assert "G1100" in rig.words.split()
+    rig.check(1600, since=1100)
+
+
 def test_a_copy_whose_inputs_have_gone_on_is_not_taken_and_a_newer_one_is_asked_for() -> None:
     rig = Rig(lost=True, peers=("p",), retry=RETRY)
     rig.advance(10)

@@ -9,12 +9,13 @@ from pathlib import Path
 from threading import Event
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 from pyspark.sql import SparkSession
 
 from holdfast.tenants.engine.operating import Outcome, write_outcome
-from holdfast.tenants.engine.query import _gathered, start_query, write_place
+from holdfast.tenants.engine.query import LogSource, _gathered, start_query, write_place
 from holdfast.tenants.engine.stages import STAGES, Stages, StoredBatch
 from holdfast.tenants.engine.storing import IncompleteBatchError, progress
 from tests.sources.rig import wait_for
@@ -91,6 +92,28 @@ def test_a_pipeline_of_any_depth_settles_in_one_batch(spark: SparkSession, tmp_p
     told = running.stages.told()
     assert (told["batches"], told["updates"], told["results"]) == (1, 1, depth)
     assert all(told["seconds"][stage] > 0 for stage in STAGES)
+
+
+def test_a_batch_is_as_many_tasks_as_the_master_has_cores(tmp_path: Path) -> None:
+    """Streams that have nothing to do with each other are shared among them."""
+    platform = Platform(tmp_path / "store.db")
+    names = [f"o{n}" for n in range(20)]
+    for name in names:
+        twice = derived({"i": "a"}, {"n": "i.n * 2.0"})
+        platform.put("ann", name, streams={"a": simple(n="number"), "b": twice})
+    platform.settle()
+    write_place(tmp_path, str(platform.place))
+    for name in names:
+        platform.publish(f"ann/{name}/a", 1, n=1.0)
+    for cores in (1, 7, 100):
+        spark = MagicMock()
+        spark.sparkContext.defaultParallelism = cores
+        start_query(spark, tmp_path, platform.database, lambda _: None)
+        given = spark.readStream.format.return_value.options.call_args.kwargs
+        reader = LogSource(given).streamReader(None)
+        start = reader.initialOffset()
+        tasks = reader.partitions(start, reader.latestOffset(start, None))
+        assert len(tasks) == min(cores, len(names))
 
 
 class Dying:

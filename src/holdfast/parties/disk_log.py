@@ -212,6 +212,8 @@ def _read(path: Path, *, is_newest: bool) -> tuple[list[Record], list[Damage]]:
         if torn:
             logger.warning("%s: cut off at byte %d, for its last record is unfinished", path, end)
             os.truncate(path, end)
+            # Before anything follows in another file: after a power failure it would be damage.
+            sync(path)
     return records, damage
 
 
