@@ -19,11 +19,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from harness.verified.holds import Hold, Parts, hold_back
-from harness.verified.lies import Lie, LyingWitness, Wrong, is_time
+from harness.verified.lies import Lie, LyingWitness, Wrong, is_time, rewrite_source
 from holdfast.protocol.verification import Agreed, Compute
 from holdfast.verify import replica_process
 from holdfast.verify.computing import Frames, SparkComputer
 from holdfast.verify.orders import Orders
+from holdfast.verify.pinned_files import PinnedFiles
 from holdfast.verify.trace import Trace
 
 __all__ = ["main"]
@@ -36,6 +37,7 @@ class _LyingComputer(SparkComputer):
     lies: tuple[Lie, ...] = ()
     holds: tuple[Hold, ...] = ()
     home = Path()
+    sources: tuple[Path, ...] = ()
 
     def compute(self, step: Compute) -> tuple[Agreed, ...]:
         hold_back(self.holds, self._replica, step.stage, self.home.parent, time.sleep)
@@ -65,6 +67,9 @@ class _LyingComputer(SparkComputer):
                 Event().wait()
             case Wrong.SLOW:
                 Event().wait(SLOW)
+            case Wrong.SOURCE:
+                for path in self.sources:
+                    rewrite_source(path)
 
 
 def _spoil(df: DataFrame, lies: set[Wrong], teller: int) -> DataFrame:
@@ -87,6 +92,12 @@ def run_liar(parts: Parts, folder: Path, orders: Orders, trace: Trace) -> None:
     _LyingComputer.lies = lies
     _LyingComputer.holds = parts.holds
     _LyingComputer.home = folder / f"replica-{orders.replica}"
+    _LyingComputer.sources = tuple(
+        Path(file.path) for files in orders.sources.values() for file in files
+    )
+    if any(lie.wrong is Wrong.SOURCE for lie in lies):
+        unchecked: Any = PinnedFiles
+        unchecked.check = lambda *_: None
     process: Any = replica_process
     process.SparkComputer = _LyingComputer
     process.Witness = partial(LyingWitness, lies=lies, storage=orders.storage)

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from harness.verified.holds import Hold, hold_back, holds_for
-from harness.verified.lies import Lie, LyingWitness, Wrong, is_time
+from harness.verified.lies import Lie, LyingWitness, Wrong, is_time, rewrite_source
 from holdfast.errors import HoldfastError
 from holdfast.protocol.verification import Agreed, Compute, Holder, Input, Plan, Report, Standing
 from holdfast.verify.charter import Charter
@@ -27,6 +27,7 @@ from holdfast.verify.config import Pool
 from holdfast.verify.job_files import load_job
 from holdfast.verify.jobs import Job
 from holdfast.verify.orders import Orders
+from holdfast.verify.pinned_files import CHANGED, ChangedFileError, PinnedFiles
 from holdfast.verify.processes import Running
 from holdfast.verify.replica import Replica
 from holdfast.verify.server import VerifierServer
@@ -61,7 +62,7 @@ class PlainComputer:
         ending: Event,
     ) -> None:
         """`home`: the folder of the replica, in that of the submission."""
-        job = load_job(orders.file)
+        job = load_job(orders.file, orders.code, orders.arguments)
         assert isinstance(job, Job)
         self._job = job
         self._orders = orders
@@ -71,18 +72,23 @@ class PlainComputer:
         self._holds = holds
         self._host = host
         self._ending = ending
+        self._pinned = PinnedFiles()
 
     def compute(self, step: Compute) -> tuple[Agreed, ...]:
         home = self._home
         hold_back(self._holds, self._orders.replica, step.stage, home.parent, self._pause)
         lies = [lie.wrong for lie in self._lies if lie.stage == step.stage and is_time(lie, home)]
         self._misbehave(lies)
+        sources = self._orders.sources
         tables = {
             **{name: self._source(name) for name in self._job.sources},
             **{parent: self._read(parent, inputs) for parent, inputs in step.inputs.items()},
         }
         stage = self._job.stages[step.stage]
         made: pa.Table = stage.make(*(tables[name] for name in stage.inputs))
+        for name in set(stage.inputs) & sources.keys():
+            if not any(lie.wrong is Wrong.SOURCE for lie in self._lies):
+                self._pinned.check(name, sources[name])
         alike = any(lie.alike for lie in self._lies)
         return self._write(step, spoil_rows(made, lies, 0 if alike else self._orders.replica))
 
@@ -94,6 +100,10 @@ class PlainComputer:
             raise _EndedError
         if Wrong.SLOW in lies:
             self._pause(SLOW)
+        if Wrong.SOURCE in lies:
+            for files in self._orders.sources.values():
+                for file in files:
+                    rewrite_source(Path(file.path))
 
     def _pause(self, seconds: float) -> None:
         if self._ending.wait(seconds):
@@ -260,7 +270,7 @@ class _Thread:
             self._code = KILLED
         except HoldfastError as error:
             self._say(str(error))
-            self._code = 1
+            self._code = CHANGED if isinstance(error, ChangedFileError) else 1
         except Exception:
             self._say(traceback.format_exc())
             self._code = 1
@@ -276,7 +286,8 @@ class _Thread:
             lies=tuple(self._lies),
             storage=orders.storage,
         )
-        plan = Plan(load_job(orders.file).plan.stages, orders.slices)
+        job = load_job(orders.file, orders.code, orders.arguments)
+        plan = Plan(job.plan.stages, orders.slices, orders.pins)
         with _Verifiers(self._ending, plan, orders) as verifiers:
             witness.start(self._host)
             computer = PlainComputer(
@@ -319,7 +330,9 @@ def write_energy(folder: Path, seed: int) -> tuple[Path, Mapping[str, tuple[floa
     ]
     sources = {"readings": readings, "contracts": contracts}
     for name, rows in sources.items():
-        pq.write_table(pa.Table.from_pylist(rows), folder / "data" / f"{name}.parquet")
+        path = folder / "data" / f"{name}.parquet"
+        # As liars can rewrite it.
+        pq.write_table(pa.Table.from_pylist(rows), path, compression="none", use_dictionary=False)
     job = load_job(file)
     assert isinstance(job, Job)
     tables: dict = {name: pa.Table.from_pylist(rows) for name, rows in sources.items()}

@@ -25,7 +25,8 @@ __all__ = ["run_plain_replica"]
 def run_plain_replica(orders: Orders, trace: Trace) -> None:
     host, signer = this_host(), Signer(orders.secret)
     witness = Witness(orders.job, orders.replica, signer, orders.verifiers, orders.security)
-    plan = Plan(load_job(orders.file).plan.stages, orders.slices)
+    job = load_job(orders.file, orders.code, orders.arguments)
+    plan = Plan(job.plan.stages, orders.slices, orders.pins)
     with Verifiers(plan, orders.retries, orders.asks, orders.security) as verifiers:
         witness.start(host)
         computer = PlainComputer(orders, Path(), witness, [], [], host, Event())

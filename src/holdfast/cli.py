@@ -348,6 +348,10 @@ def verify(
     file: Annotated[
         Path, typer.Argument(help="A job: a Python file, a PySpark program, or Spark SQL.")
     ],
+    arguments: Annotated[
+        list[str] | None,
+        typer.Argument(help="What the job's code finds in `sys.argv`, after '--'."),
+    ] = None,
     faults: Annotated[
         int | None, typer.Option(help="How many replicas may be wrong.", show_default="1")
     ] = None,
@@ -444,6 +448,7 @@ def verify(
         settings,
         result,
         Console(),
+        arguments=tuple(arguments or ()),
         wait=wait,
         fresh=fresh,
         ending=ending,

@@ -23,6 +23,7 @@ from holdfast.verify.processes import REPLICA
 from holdfast.verify.replica_process import replica_environment
 from holdfast.verify.signing import Signer
 from holdfast.verify.slice_files import read_slice
+from holdfast.verify.submission import pin_sources
 
 JOB = """
 import os
@@ -82,10 +83,11 @@ class Submission:
         rules = Rules(mode=Mode.HYBRID, shared_hosts=True)
         stages = dict(job.plan.stages)
         Charter("sums-1", stages, job.slices, Model.CRASH, 1, rules, keys).write(folder / "charter")
-        files = {name: source.find(job.folder) for name, source in job.sources.items()}
+        files = pin_sources(job)
         self.orders = {
             number: Orders(
                 file=str(folder / "job.py"),
+                code=JOB.encode(),
                 job="sums-1",
                 replica=number,
                 mode=rules.mode,

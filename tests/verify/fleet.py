@@ -16,6 +16,7 @@ from holdfast.verify.computing import Frames, SparkComputer, define_job
 from holdfast.verify.jobs import Job
 from holdfast.verify.reading import Binding
 from holdfast.verify.replica import Replica
+from holdfast.verify.submission import pin_sources
 from holdfast.verify.trace import Trace
 from tests.verify.witnesses import FolderVerifiers, FolderWitness, WaitsError
 
@@ -55,7 +56,7 @@ class Fleet:
             )
 
     def define(self, job: Job) -> None:
-        files = {name: source.find(job.folder) for name, source in job.sources.items()}
+        files = pin_sources(job)
         for computer in self.computers.values():
             define_job(computer, job, files)
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +64,19 @@ def test_more_liars_never_make_a_wrong_result(
     wrong: Wrong, faults: int, count: int, mode: Mode, tmp_path: Path
 ) -> None:
     run(liars(faults, count, wrong, "charges", mode), tmp_path)
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_a_source_that_a_replica_rewrites_ends_the_job_with_its_name(
+    mode: Mode, tmp_path: Path
+) -> None:
+    """With as many bytes and the same time; the others read it one stage later."""
+    account = run(liars(1, 1, Wrong.SOURCE, "hourly", mode), tmp_path)
+    assert not account.is_verified
+    assert re.search(
+        r"source (readings|contracts): \S*\1\.parquet was changed after the job was submitted",
+        account.failure,
+    )
 
 
 @pytest.mark.parametrize("mode", Mode)

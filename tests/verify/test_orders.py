@@ -7,18 +7,19 @@ import pytest
 from holdfast.errors import InvalidArgumentError
 from holdfast.protocol.verification import Mode
 from holdfast.verify.orders import Orders
-from holdfast.verify.source_files import SourceFile
+from holdfast.verify.pinned_files import SourceFile
 from holdfast.wire.security import Security
 
 ORDERS = Orders(
     file="billing.py",
+    code=b"job = ...",
     job="billing-1",
     replica=3,
     mode=Mode.HYBRID,
     slices=8,
     retries=3,
     submitted=1_794_000_000_123_456,
-    sources={"readings": (SourceFile("readings.parquet", 17),)},
+    sources={"readings": (SourceFile("readings.parquet", 17, bytes(32)),)},
     storage="storage",
     hosts=(),
     verifiers=("127.0.0.1:7001", "127.0.0.1:7002"),

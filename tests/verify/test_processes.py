@@ -17,9 +17,9 @@ from harness.waiting import wait_for
 from holdfast.errors import InvalidArgumentError
 from holdfast.verify.config import Config, Keys, Pool
 from holdfast.verify.orders import Orders
+from holdfast.verify.pinned_files import SourceFile
 from holdfast.verify.placement import HERE, plan_placement
 from holdfast.verify.processes import TRACE, ProcessLauncher
-from holdfast.verify.source_files import SourceFile
 from holdfast.verify.submission import Submission, submit
 from holdfast.wire.client import act
 from holdfast.wire.errors import UnreachableError
@@ -150,7 +150,7 @@ def test_only_the_replica_itself_gets_its_key(
     submission: Submission, tmp_path: Path, launch: tuple[str, ...]
 ) -> None:
     """Not by a file, a command line or a variable. This one prints it: to where its trace goes."""
-    many = {"readings": tuple(SourceFile(f"{number:0100}", 1) for number in range(2000))}
+    many = {"readings": tuple(SourceFile(f"{number:0100}", 1, bytes(32)) for number in range(2000))}
     submission = replace(submission, sources=many)
     launcher = ProcessLauncher(submission, replica=("-c", READER))
     replica = launcher.start_replica(3, Pool(name="x", hosts=("x",), launch=launch))

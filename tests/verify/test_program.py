@@ -8,12 +8,15 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from harness.waiting import wait_for
 from holdfast.errors import InvalidArgumentError
 from holdfast.protocol.verification import JobState, Kind, Mode, Model, Report, Standing
 from holdfast.verify import Program, load_job, verified
-from holdfast.verify.computing import Maker
+from holdfast.verify.computing import Check, Maker
 from holdfast.verify.program import run_program
+from holdfast.verify.submission import pin_sources
 from tests.verify.fleet import Fleet
+from tests.verify.test_orders import ORDERS
 
 HEAD = """
 from pyspark.sql import SparkSession
@@ -83,8 +86,8 @@ def test_a_program_that_went_on_from_something_wrong_begins_again(
     verifier = fleet.verifiers.verifier
     report = verifier.report
 
-    def lie(stage: str, make: Maker) -> None:
-        define(stage, (lambda frames: make(frames).limit(49)) if stage == "odd" else make)
+    def lie(stage: str, make: Maker, check: Check | None = None) -> None:
+        define(stage, (lambda frames: make(frames).limit(49)) if stage == "odd" else make, check)
 
     def echo(each: Report, now: float) -> None:
         """Replicas 3 and 4 say what replica 2 says."""
@@ -104,6 +107,65 @@ def test_a_program_that_went_on_from_something_wrong_begins_again(
     assert [each["stage"] for each in fleet.events(1, "made")] == ["odd", "sums"]
     outvoted = [each for each in fleet.verifiers.verifier.findings if each.kind is Kind.OUTVOTED]
     assert {(each.replica, each.stage) for each in outvoted} == {(1, "odd")}
+
+
+READER = """
+import sys
+from pathlib import Path
+from pyspark.sql import SparkSession
+from holdfast.verify import verified
+
+spark = SparkSession.builder.getOrCreate()
+data = Path(__file__).parent
+verified(spark.read.csv(str(data / "a.csv")), "before")
+(data / sys.argv[1]).write_text("5")
+verified(spark.read.csv([str(data / "a.csv"), str(data / sys.argv[2])]), "after")
+"""
+
+
+@pytest.mark.parametrize(
+    ("head", "arguments", "message"),
+    [
+        ('SOURCES = ["a.csv", "b*.csv"]', ("c.csv", "b.csv"), None),
+        ('SOURCES = ["a.csv", "b*.csv"]', ("b.csv", "b.csv"), r"b\.csv has the digest"),
+        ('SOURCES = ["a.csv", "b*.csv"]', ("b.csv", "c.csv"), r"c\.csv, which SOURCES does not"),
+        ("", ("c.csv", "b.csv"), None),
+        ("", ("a.csv", "b.csv"), r"a\.csv was changed after the job was submitted"),
+    ],
+)
+def test_files_that_a_program_reads_stay_as_they_were(
+    spark: SparkSession,
+    tmp_path: Path,
+    head: str,
+    arguments: tuple[str, str],
+    message: str | None,
+) -> None:
+    for name in "abc":
+        (tmp_path / f"{name}.csv").write_text("4")
+    program = load(tmp_path, head + READER)
+    written = (tmp_path / "c.csv").stat().st_ctime_ns
+    wait_for("a later time", lambda: touched(tmp_path) > written + 1000, 10)
+    orders = replace(
+        ORDERS,
+        submitted=touched(tmp_path) // 1000,
+        sources=pin_sources(program),
+        arguments=arguments,
+    )
+    fleet = Fleet(spark, tmp_path, program.plan, mode=Mode.BLOCKING, model=Model.CRASH)
+    if message is None:
+        run_program(program, fleet.replicas[1], fleet.computers[1], orders)
+        assert [row["_c0"] for row in fleet.agreed("after").to_pylist()] == ["4", "4"]
+        return
+    with pytest.raises(InvalidArgumentError, match=message):
+        run_program(program, fleet.replicas[1], fleet.computers[1], orders)
+    assert fleet.events(1, "made") == [fleet.events(1, "made")[0]], "only the first boundary"
+
+
+def touched(folder: Path) -> int:
+    """The time of the file system now."""
+    probe = folder / "probe"
+    probe.write_text("")
+    return probe.stat().st_ctime_ns
 
 
 def test_where_no_replica_runs_it_nothing_changes(spark: SparkSession) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from holdfast.errors import InvalidArgumentError
 from holdfast.verify.config import Config
+from holdfast.verify.pinned_files import pin_files
 from holdfast.verify.resuming import Mark, check_pins, find_unfinished, pin
 from holdfast.verify.source_files import make_source
 
@@ -20,7 +21,8 @@ def file(tmp_path: Path) -> Path:
 
 def pins(file: Path, config: Config | None = None) -> dict[str, str]:
     source = make_source("rows", "*.csv", None, None, {})
-    return pin(file, config or Config(), {"rows": source.find(file.parent)})
+    files = {"rows": pin_files(source.find(file.parent))}
+    return pin(file, file.read_bytes(), config or Config(), files)
 
 
 def test_what_is_as_it_was_may_go_on(file: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -61,6 +61,15 @@ class Account:
     """With logs, journals and traces."""
     lives: int = 1
     """How often the command was started for it: each time that it was killed, once more."""
+    arguments: tuple[str, ...] = ()
+    """Of the job's code."""
+    pinned: dict[str, str] = field(default_factory=dict)
+    """SHA-256 of all that the result depends on, in hexadecimal: the job's file, each file of each
+    source, each setting."""
+    pins: str = ""
+    """The digest of arguments and pins, which every replica has signed with each report."""
+    stages: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """The digests of the slices that were agreed upon."""
 
     def write(self) -> Path:
         """As text and as JSON, into the folder of the submission; where the text is.

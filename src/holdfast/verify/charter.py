@@ -34,6 +34,8 @@ class Charter:
     rules: Rules
     keys: dict[int, bytes]
     """The public keys, by number of the replica; the coordinator's is that of 0."""
+    pins: bytes = b""
+    """See `Plan`."""
 
     def __post_init__(self) -> None:
         wanted = {COORDINATOR, *self.quorum.numbers}
@@ -46,7 +48,7 @@ class Charter:
 
     @property
     def plan(self) -> Plan:
-        return Plan(self.stages, self.slices)
+        return Plan(self.stages, self.slices, self.pins)
 
     @property
     def quorum(self) -> Quorum:

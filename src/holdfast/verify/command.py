@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from threading import Event
@@ -41,6 +41,7 @@ def verify_job(
     output: Path,
     console: Console,
     *,
+    arguments: Sequence[str] = (),
     wait: bool = False,
     fresh: bool = False,
     ending: Event | None = None,
@@ -49,7 +50,7 @@ def verify_job(
 ) -> Account:
     """Goes on with a submission of this job to this output that was interrupted, if there is one;
     `fresh` begins anew. When `ending` is set, the job is given up; if `stopping` is set before, the
-    same call goes on with it.
+    same call goes on with it. `arguments`: of the job's code.
 
     Raises JobFailedError, after the account is written, if the result is not verified, or is
     disputed by then."""
@@ -63,7 +64,9 @@ def verify_job(
         found = _unfinished(work, file, output, stack, fresh=fresh)
         if found is None or delivered(found.progress, output) is None:
             check_output(output)
-        submission = submit(file, config, found.progress.submitted if found else None)
+        submission = submit(
+            file, config, found.progress.submitted if found else None, arguments=arguments
+        )
         if found is not None:
             console.print(_told(found.progress), soft_wrap=True, markup=False)
             end_leftovers(submission.name, PATIENCE)

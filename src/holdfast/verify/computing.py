@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -11,16 +12,17 @@ from pyspark.sql import DataFrame, SparkSession
 from holdfast.protocol.verification import Agreed, Compute, Input
 from holdfast.verify.calls import Calls, Unverified
 from holdfast.verify.jobs import Job, Stage
+from holdfast.verify.pinned_files import PinnedFiles, SourceFile
 from holdfast.verify.reading import Accuser, Binding, open_slices
 from holdfast.verify.slices import Making, Reporter, make_slices
-from holdfast.verify.source_files import SourceFile
 
-__all__ = ["Frames", "Maker", "SparkComputer", "Witness", "define_job"]
+__all__ = ["Check", "Frames", "Maker", "SparkComputer", "Witness", "define_job"]
 
 Frames = Mapping[str, DataFrame]
 """What a stage reads, by the parents' names."""
 
 Maker = Callable[[Frames], DataFrame]
+Check = Callable[[], None]
 
 
 class Witness(Reporter, Accuser, Protocol):
@@ -54,10 +56,16 @@ class SparkComputer:
         self.calls: Calls = Unverified()
         """What the stage may ask that is computed now."""
         self._makers: dict[str, Maker] = {}
+        self._checks: dict[str, Check] = {}
 
-    def define(self, stage: str, make: Maker) -> None:
-        """How to make a stage; a new definition takes the place of an old one."""
+    def define(self, stage: str, make: Maker, check: Check | None = None) -> None:
+        """How to make a stage; a new definition takes the place of an old one.
+
+        `check` raises if the files that the stage has read are not what they should have been; no
+        slice is reported before."""
         self._makers[stage] = make
+        if check is not None:
+            self._checks[stage] = check
 
     def compute(self, step: Compute) -> tuple[Agreed, ...]:
         frames = {parent: self.open(parent, inputs) for parent, inputs in step.inputs.items()}
@@ -72,7 +80,7 @@ class SparkComputer:
         )
         self.calls = self._calls_for(step)
         df = self._makers[step.stage](frames)
-        return make_slices(df, self._slices, making, self._witness)
+        return make_slices(df, self._slices, making, self._witness, self._checks.get(step.stage))
 
     def open(self, stage: str, inputs: tuple[Input, ...]) -> DataFrame:
         """A stage's rows, read from these inputs."""
@@ -83,11 +91,21 @@ def define_job(
     computer: SparkComputer, job: Job, files: Mapping[str, Sequence[SourceFile]]
 ) -> None:
     """Let the stages of a job be made from these files of its sources."""
-    sources = {
-        name: source.open(computer.spark, files[name]) for name, source in job.sources.items()
-    }
+    pinned = PinnedFiles()
+    sources = {}
+    for name, source in job.sources.items():
+        # Before Spark reads them for their columns.
+        pinned.check(name, files[name])
+        sources[name] = source.open(computer.spark, [file.path for file in files[name]])
     for stage in job.stages.values():
-        computer.define(stage.name, _maker(computer, stage, sources))
+        read = {name: files[name] for name in stage.inputs if name in sources}
+        check = partial(_check_all, pinned, read) if read else None
+        computer.define(stage.name, _maker(computer, stage, sources), check)
+
+
+def _check_all(pinned: PinnedFiles, files: Mapping[str, Sequence[SourceFile]]) -> None:
+    for name, of_source in files.items():
+        pinned.check(name, of_source)
 
 
 def _maker(computer: SparkComputer, stage: Stage, sources: Frames) -> Maker:

@@ -24,6 +24,7 @@ from holdfast.verify.account import Account, hosts_of
 from holdfast.verify.admission import Admission
 from holdfast.verify.config import Pool
 from holdfast.verify.delivery import UndeliverableError, deliver
+from holdfast.verify.pinned_files import CHANGED, ChangedFileError, has_changed
 from holdfast.verify.placement import Placement
 from holdfast.verify.processes import Launcher, Running
 from holdfast.verify.progress import (
@@ -388,6 +389,20 @@ class Coordinator:
             return
         said = self._launcher.last_words(member.number).splitlines() or ["it said nothing"]
         logger.warning("replica %d has ended with %d: %s", member.number, code, said[-1])
+        if code == CHANGED:
+            self._check_sources()
+
+    def _check_sources(self) -> None:
+        """End the job if a source was changed: no replica can read what it is to read. On the word
+        of a replica alone nothing is ended."""
+        for source, files in self.submission.sources.items():
+            for file in files:
+                if has_changed(file):
+                    raise ChangedFileError(
+                        f"source {source}: {file.path} was changed after the job was submitted; "
+                        "leave files alone while a job runs, let replicas have no right to write "
+                        "to them, and submit the job again"
+                    )
 
     def _move_dissenters(self, standing: Standing) -> None:
         """Where too few agreed, let those who differ try on other hosts, if there are any. The
@@ -569,4 +584,13 @@ class Coordinator:
             price=submission.config.price,
             warning="; ".join(filter(None, warnings)),
             folder=submission.folder,
+            arguments=submission.arguments,
+            pinned=submission.pins,
+            pins=submission.plan.pins.hex(),
+            stages={}
+            if standing is None
+            else {
+                name: tuple(agreed.digest.hex() for _, agreed in sorted(verdict.slices.items()))
+                for name, verdict in standing.verdicts.items()
+            },
         )

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import ast
 import re
-import runpy
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Final
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.errors import InvalidArgumentError
 from holdfast.protocol.verification import Plan
@@ -26,10 +27,12 @@ from holdfast.verify.jobs import Job, Make, check_name
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["Program", "load_job"]
+__all__ = ["SOURCES", "Program", "load_job", "read_code", "run_code"]
 
 BOUNDARIES: Final = "BOUNDARIES"
 """What a program calls the list of its boundaries if its calls do not show their names."""
+SOURCES: Final = "SOURCES"
+"""What a program calls the list of paths and patterns of the files that it reads."""
 
 _PARSING: Final = Lock()
 """Threads that build syntax trees at once disturb each other in Python 3.11.7 (a `SystemError` on
@@ -62,7 +65,10 @@ class Program:
 
     name: str
     path: Path
+    code: bytes
     boundaries: tuple[str, ...]
+    sources: tuple[str, ...] = ()
+    """Paths and patterns of the files that it reads, if it lists them."""
     slices: int = 8
 
     @property
@@ -72,37 +78,73 @@ class Program:
         return Plan({name: self.boundaries[:at] for at, name in before}, self.slices)
 
 
-def load_job(path: str | Path) -> Job | Program:
-    """What the file describes. A file that makes a `Job` is run for that, a program is not."""
+def load_job(
+    path: str | Path, code: bytes | None = None, arguments: Sequence[str] = ()
+) -> Job | Program:
+    """What the file describes. A file that makes a `Job` is run for that, with these arguments; a
+    program is not. `code`: what to take for the file's content."""
     path = Path(path)
+    code = read_code(path) if code is None else code
     try:
-        text = path.read_text()
-    except (OSError, UnicodeError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise InvalidArgumentError(
-            f"{path}: cannot be read ({reason}); give a file that describes a job"
-        ) from None
+        text = code.decode()
+    except UnicodeError as error:
+        raise _unreadable(path, str(error)) from None
     match path.suffix:
         case ".sql":
+            if arguments:
+                raise InvalidArgumentError(
+                    f"{path}: is SQL, which takes no arguments; leave out what follows '--'"
+                )
             return _load_sql(path, text)
         case ".py":
-            return _load_python(path, text)
+            return _load_python(path, code, arguments)
     raise InvalidArgumentError(f"{path}: is neither Python nor SQL; give a file .py or .sql")
 
 
-def _load_python(path: Path, text: str) -> Job | Program:
+def read_code(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise _unreadable(path, error.strerror or str(error)) from None
+
+
+def run_code(path: Path, code: bytes, name: str, arguments: Sequence[str]) -> dict[str, Any]:
+    """Run what was read of a Python file, as Python would run the file; its names."""
+    module = ModuleType(name)
+    module.__file__ = str(path)
+    before, argv = sys.modules.get(name), sys.argv
+    sys.modules[name] = module
+    sys.argv = [str(path), *arguments]
+    try:
+        exec(compile(code, str(path), "exec"), module.__dict__)
+    finally:
+        sys.argv = argv
+        if before is None:
+            sys.modules.pop(name, None)
+        else:
+            sys.modules[name] = before
+    return module.__dict__
+
+
+def _unreadable(path: Path, reason: str) -> InvalidArgumentError:
+    return InvalidArgumentError(
+        f"{path}: cannot be read ({reason}); give a file that describes a job"
+    )
+
+
+def _load_python(path: Path, code: bytes, arguments: Sequence[str]) -> Job | Program:
     try:
         with _PARSING:
-            tree = ast.parse(text, str(path))
+            tree = ast.parse(code, str(path))
     except SyntaxError as error:
         raise InvalidArgumentError(
             f"{path}: line {error.lineno}: {error.msg}; mend it there"
         ) from None
     if not any(True for _ in _calls(tree, "Job")):
-        return _load_program(path, tree)
+        return _load_program(path, code, tree)
     found = {
         id(each): each
-        for each in runpy.run_path(str(path), run_name="holdfast_job").values()
+        for each in run_code(path, code, "holdfast_job", arguments).values()
         if isinstance(each, Job)
     }
     if len(found) != 1:
@@ -113,8 +155,8 @@ def _load_python(path: Path, text: str) -> Job | Program:
     return job
 
 
-def _load_program(path: Path, tree: ast.Module) -> Program:
-    names = _listed_boundaries(path, tree) or _named_boundaries(path, tree)
+def _load_program(path: Path, code: bytes, tree: ast.Module) -> Program:
+    names = _listed(path, tree, BOUNDARIES) or _named_boundaries(path, tree)
     if not names:
         raise InvalidArgumentError(
             f"{path}: makes no Job and marks no boundary; see the examples of holdfast.verify.Job "
@@ -127,13 +169,15 @@ def _load_program(path: Path, tree: ast.Module) -> Program:
                 f"{path}: two boundaries are called {name!r}; give them different names"
             )
     check_name(f"{path}: name of the job, which is that of the file", path.stem)
-    return Program(path.stem, path.resolve(), tuple(names))
+    sources = tuple(_listed(path, tree, SOURCES))
+    return Program(path.stem, path.resolve(), code, tuple(names), sources)
 
 
-def _listed_boundaries(path: Path, tree: ast.Module) -> list[str]:
+def _listed(path: Path, tree: ast.Module, wanted: str) -> list[str]:
+    """The texts that are assigned to a name at the top of the file."""
     for statement in tree.body:
         match statement:
-            case ast.Assign(targets=[ast.Name(id=name)], value=value) if name == BOUNDARIES:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value) if name == wanted:
                 try:
                     listed = ast.literal_eval(value)
                 except ValueError:
@@ -141,8 +185,7 @@ def _listed_boundaries(path: Path, tree: ast.Module) -> list[str]:
                 if isinstance(listed, list | tuple) and all(isinstance(n, str) for n in listed):
                     return list(listed)
                 raise InvalidArgumentError(
-                    f"{path}: line {statement.lineno}: {BOUNDARIES} is no list of names; write "
-                    "them out"
+                    f"{path}: line {statement.lineno}: {wanted} is no list of texts; write them out"
                 )
     return []
 

@@ -8,7 +8,7 @@ import msgspec
 
 from holdfast.errors import InvalidArgumentError
 from holdfast.protocol.verification import Mode
-from holdfast.verify.source_files import SourceFile
+from holdfast.verify.pinned_files import SourceFile
 from holdfast.wire.security import Security
 
 __all__ = ["Orders"]
@@ -17,7 +17,9 @@ __all__ = ["Orders"]
 @dataclass(frozen=True)
 class Orders:
     file: str
-    """That describes the job."""
+    """That describes the job; it is not read again."""
+    code: bytes
+    """What was in it when the job was submitted."""
     job: str
     """What this submission of it is called, in reports and in the storage."""
     replica: int
@@ -42,6 +44,10 @@ class Orders:
     security: Security | None = field(default=None, repr=False)
     spark: dict[str, str] = field(default_factory=dict)
     """Settings of its session, among them `spark.master`."""
+    arguments: tuple[str, ...] = ()
+    """Of the program, or of the Python file that makes the job."""
+    pins: bytes = b""
+    """The digest of code, arguments, sources and settings; part of the basis of every report."""
 
     def encode(self) -> bytes:
         """One line."""

@@ -7,10 +7,10 @@ then: they are read.
 
 from __future__ import annotations
 
-import runpy
-import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
+from urllib.parse import unquote, urlsplit
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -18,35 +18,80 @@ from holdfast.errors import InvalidArgumentError
 from holdfast.protocol.verification import JobState, Standing
 from holdfast.verify.boundaries import marking
 from holdfast.verify.computing import SparkComputer
-from holdfast.verify.job_files import Program
+from holdfast.verify.job_files import SOURCES, Program, run_code
+from holdfast.verify.orders import Orders
+from holdfast.verify.pinned_files import PROGRAM, PinnedFiles
 from holdfast.verify.replica import Replica
 
 __all__ = ["run_program"]
 
 
-def run_program(program: Program, replica: Replica, computer: SparkComputer) -> Standing:
+def run_program(
+    program: Program, replica: Replica, computer: SparkComputer, orders: Orders | None = None
+) -> Standing:
     """Until the job is done. What the code does besides its boundaries, it does in every replica,
-    and again if it begins again."""
+    and again if it begins again.
+
+    `orders`: of the replica, with the program's arguments and the files that it may read.
+    """
+    reads = _Reads(program, orders)
     while True:
-        walk = _Walk(program, replica, computer)
+        walk = _Walk(program, replica, computer, reads)
         try:
-            with marking(walk), _kept_open(computer.spark), _arguments(str(program.path)):
-                _run(program)
+            with marking(walk), _kept_open(computer.spark):
+                _run(program, orders.arguments if orders is not None else ())
             return walk.finish()
         except _StaleError:
             continue
 
 
-def _run(program: Program) -> None:
+def _run(program: Program, arguments: Sequence[str]) -> None:
     """To its end, which may be a call of `sys.exit`."""
     try:
-        runpy.run_path(str(program.path), run_name="__main__")
+        run_code(program.path, program.code, "__main__", arguments)
     except SystemExit as end:
         if end.code not in (None, 0):
             raise InvalidArgumentError(
                 f"{program.path}: has ended itself with {end.code!r}; see what it said before, and "
                 "let it end with 0 when all is well"
             ) from None
+
+
+class _Reads:
+    """The files that a program reads, as far as the plans of its DataFrames name them."""
+
+    def __init__(self, program: Program, orders: Orders | None) -> None:
+        self._place = program.path
+        self._orders = orders
+        files = () if orders is None else orders.sources.get(PROGRAM, ())
+        self._listed = {file.path: file for file in files}
+        self._pinned = PinnedFiles()
+
+    def check(self, boundary: str, files: Sequence[str]) -> None:
+        """Raise ChangedFileError if a file was changed since the job was submitted; if the program
+        lists its files, InvalidArgumentError for one that it does not list."""
+        if self._orders is None:
+            return
+        source = f"of boundary {boundary}"
+        paths = [_local_path(uri) for uri in files]
+        if not self._listed:
+            for path in paths:
+                if path is not None:
+                    self._pinned.check_older(source, path, self._orders.submitted)
+            return
+        for path, uri in zip(paths, files, strict=True):
+            if path not in self._listed:
+                raise InvalidArgumentError(
+                    f"{self._place}: boundary {boundary!r} reads {path or uri}, which {SOURCES} "
+                    "does not list; add it there"
+                )
+        self._pinned.check(source, [self._listed[path] for path in paths if path is not None])
+
+
+def _local_path(uri: str) -> str | None:
+    """None if it is one of an object store or of HDFS."""
+    found = urlsplit(uri)
+    return unquote(found.path) if found.scheme in ("", "file") else None
 
 
 class _StaleError(BaseException):
@@ -56,8 +101,11 @@ class _StaleError(BaseException):
 class _Walk:
     """A program on its way; see `Marker`."""
 
-    def __init__(self, program: Program, replica: Replica, computer: SparkComputer) -> None:
+    def __init__(
+        self, program: Program, replica: Replica, computer: SparkComputer, reads: _Reads
+    ) -> None:
         self._program = program
+        self._reads = reads
         self._replica = replica
         self._computer = computer
         self._passed: dict[str, list[bytes]] = {}
@@ -71,7 +119,9 @@ class _Walk:
                 f"mark each of these once: {', '.join(boundaries)}"
             )
         self._check_all_passed(boundaries[: boundaries.index(name)])
-        self._computer.define(name, lambda _: df)
+        check = partial(self._reads.check, name, df.inputFiles())
+        check()
+        self._computer.define(name, lambda _: df, check)
 
         def is_enough(standing: Standing) -> bool:
             self._check_fresh(standing)
@@ -119,13 +169,3 @@ def _kept_open(spark: SparkSession) -> Iterator[None]:
         yield
     finally:
         spark.stop = stop  # type: ignore[method-assign]
-
-
-@contextmanager
-def _arguments(*arguments: str) -> Iterator[None]:
-    before = sys.argv
-    sys.argv = list(arguments)
-    try:
-        yield
-    finally:
-        sys.argv = before

@@ -3,7 +3,8 @@
     python -m holdfast.verify.replica_process
 
 Its orders come by standard input, and it ends when that ends: see `attendance`. It ends with 0 when
-the job is done, and with 1 and a message when it cannot be. Killed and started again with the same
+the job is done, and with 1 and a message when it cannot be, or 3 if that is because a file of a
+source was changed. Killed and started again with the same
 orders, it computes anew what is not agreed upon yet.
 """
 
@@ -33,6 +34,7 @@ from holdfast.verify.determinism import JOB_TIME
 from holdfast.verify.hosts import this_host
 from holdfast.verify.job_files import Program, load_job
 from holdfast.verify.orders import Orders
+from holdfast.verify.pinned_files import CHANGED, ChangedFileError
 from holdfast.verify.program import run_program
 from holdfast.verify.replica import Replica
 from holdfast.verify.signing import Signer
@@ -69,8 +71,8 @@ def run_replica(orders: Orders, trace: Trace) -> Standing:
             f"launch: this driver runs on {host}, and its pool has {', '.join(orders.hosts)}; let "
             "launch name a host of the pool, or the pool what the host calls itself"
         )
-    job = load_job(orders.file)
-    plan = Plan(job.plan.stages, orders.slices)
+    job = load_job(orders.file, orders.code, orders.arguments)
+    plan = Plan(job.plan.stages, orders.slices, orders.pins)
     os.environ[JOB_TIME] = str(orders.submitted)
     witness = Witness(
         orders.job, orders.replica, Signer(orders.secret), orders.verifiers, orders.security
@@ -98,7 +100,7 @@ def run_replica(orders: Orders, trace: Trace) -> Standing:
             watch = stack.enter_context(Watcher(asked, spark.sparkContext.cancelAllJobs))
             replica = Replica(orders.replica, plan, orders.mode, verifiers, computer, trace, watch)
             if isinstance(job, Program):
-                return run_program(job, replica, computer)
+                return run_program(job, replica, computer, orders)
             define_job(computer, job, orders.sources)
             return replica.finish()
     finally:
@@ -147,6 +149,8 @@ def main(
             raise InvalidArgumentError("PYTHONHASHSEED: is not 0; start replicas with it")
         run(orders, Trace(trace))
         logger.info("%s: replica %d is done", orders.job, orders.replica)
+    except ChangedFileError as error:
+        parser.exit(CHANGED, f"{error}\n")
     except (HoldfastError, PySparkException) as error:
         parser.exit(1, f"{error}\n")
 

@@ -7,7 +7,7 @@ is written.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
@@ -17,7 +17,7 @@ import msgspec
 import holdfast
 from holdfast.errors import InvalidArgumentError, StoreUnavailableError
 from holdfast.verify.config import Config
-from holdfast.verify.source_files import SourceFile
+from holdfast.verify.pinned_files import SourceFile
 
 __all__ = ["Mark", "check_pins", "find_unfinished", "pin"]
 
@@ -59,17 +59,22 @@ def find_unfinished(work: Path, file: Path, output: Path) -> list[Path]:
 
 
 def pin(
-    file: Path, config: Config, sources: Mapping[str, tuple[SourceFile, ...]]
+    file: Path,
+    code: bytes,
+    config: Config,
+    sources: Mapping[str, tuple[SourceFile, ...]],
+    arguments: Sequence[str] = (),
 ) -> dict[str, str]:
     """Digests of all that may not change, by words that an error can use."""
     found = {
         f"setting {name}": _digest(msgspec.json.encode(value))
         for name, value in msgspec.to_builtins(config).items()
     }
-    found[f"the job's file {file}"] = _digest(file.read_bytes())
+    found[f"the job's file {file}"] = _digest(code)
+    found["the arguments"] = _digest(msgspec.json.encode(arguments))
     for name, files in sources.items():
         for each in files:
-            found[f"source {name}: {each.path}"] = _digest(msgspec.json.encode(each))
+            found[f"source {name}: {each.path}"] = each.digest.hex()
     found["Holdfast"] = holdfast.__version__
     return found
 

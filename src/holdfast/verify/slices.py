@@ -8,7 +8,8 @@ task never waits for a verdict.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Final, NamedTuple, Protocol
 
@@ -61,8 +62,8 @@ class Making:
     basis: bytes
     replica: int
     storage: Path
-    reporter: Reporter
-    """Of the tasks."""
+    reporter: Reporter | None
+    """Of the tasks; None if the driver reports for them."""
 
     @property
     def folder(self) -> PurePosixPath:
@@ -86,13 +87,20 @@ class Making:
 
 
 def make_slices(
-    df: DataFrame, slices: int, making: Making, reporter: Reporter
+    df: DataFrame,
+    slices: int,
+    making: Making,
+    reporter: Reporter,
+    check: Callable[[], None] | None = None,
 ) -> tuple[Agreed, ...]:
     """Compute what a stage gives, write it and report it; its slices in order.
 
     Tasks report as soon as they can. What they could not bring goes through `reporter` in the end,
-    and raises if it cannot be brought either.
+    and raises if it cannot be brought either. With a `check`, which may raise, nothing is reported
+    before that has been called, which is when all rows are made.
     """
+    if check is not None:
+        making = replace(making, reporter=None)
     schema = canonical_schema(making.stage, df)
     labels = shard_labels(slices)
     plain = canonical(making.stage, df)
@@ -113,6 +121,8 @@ def make_slices(
     missing = sorted(set(range(slices)) - made.keys())
     if missing:
         made |= _make_empty(df.sparkSession, making, schema, missing)
+    if check is not None:
+        check()
     for each in made.values():
         if not each.told:
             reporter.report(making.report_of(each))
@@ -146,11 +156,11 @@ def _make(
         for table in tables:
             writer.add(table)
         written = writer.finish()
-    made = _Made(number, this_host(), written.path, written.digest, written.rows, True)
-    try:
-        making.reporter.report(making.report_of(made))
-    except (HoldfastError, OSError):
-        made = made._replace(told=False)
+    made = _Made(number, this_host(), written.path, written.digest, written.rows, False)
+    if making.reporter is not None:
+        with suppress(HoldfastError, OSError):
+            making.reporter.report(making.report_of(made))
+            made = made._replace(told=True)
     settle()
     return messages([encode(made)])
 

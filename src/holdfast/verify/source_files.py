@@ -1,7 +1,7 @@
-"""The files that a job reads. Every replica reads them itself; they are not verified.
+"""The files that a job reads. Every replica reads them itself.
 
-Which files there are, and how long they are, is looked up once, when the job is submitted. So no
-replica sees a file more, or a longer one, than the others.
+Which files there are, and what is in them, is looked up once, when the job is submitted: see
+`pinned_files`. So no replica reads a file more, or other bytes, than the others.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from holdfast.errors import InvalidArgumentError
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Source", "SourceFile", "make_source"]
+__all__ = ["Source", "make_source"]
 
 _FORMATS: Final = {
     ".parquet": "parquet",
@@ -31,13 +31,6 @@ _HIDDEN: Final = (".", "_")
 
 
 @dataclass(frozen=True)
-class SourceFile:
-    path: str
-    size: int
-    """In bytes, when the job was submitted."""
-
-
-@dataclass(frozen=True)
 class Source:
     name: str
     path: str
@@ -47,7 +40,7 @@ class Source:
     schema: str | None
     options: tuple[tuple[str, str], ...]
 
-    def find(self, folder: Path) -> tuple[SourceFile, ...]:
+    def find(self, folder: Path) -> tuple[str, ...]:
         """The files that there are now, in order of their names."""
         found = [path for place in _places(folder, self.path) for path in _files_in(place)]
         if not found:
@@ -55,13 +48,10 @@ class Source:
                 f"source {self.name}: there is no file {folder / self.path}; "
                 "paths are relative to the folder of the job's file"
             )
-        return tuple(SourceFile(str(path), path.stat().st_size) for path in sorted(set(found)))
+        return tuple(str(path) for path in sorted(set(found)))
 
-    def open(self, spark: SparkSession, files: Sequence[SourceFile]) -> DataFrame:
-        """Their rows. Raises InvalidArgumentError if a file is not as it was."""
-        for file in files:
-            self._check(file)
-        paths = [file.path for file in files]
+    def open(self, spark: SparkSession, paths: Sequence[str]) -> DataFrame:
+        """The rows of these files."""
         format_ = self.format or self._format_of(paths)
         reader = spark.read.format(format_)
         if self.schema is not None:
@@ -70,21 +60,7 @@ class Source:
         common = os.path.commonpath([os.path.dirname(path) for path in paths])
         base = common.partition("=")[0].rpartition("/")[0] if "=" in common else common
         given = {"basePath": base} | dict(self.options)
-        return reader.options(**given).load(paths)
-
-    def _check(self, file: SourceFile) -> None:
-        try:
-            size = os.stat(file.path).st_size
-        except OSError as error:
-            raise InvalidArgumentError(
-                f"source {self.name}: {file.path}: {error.strerror}; it was there when the job was "
-                "submitted, see whether all hosts have it"
-            ) from None
-        if size != file.size:
-            raise InvalidArgumentError(
-                f"source {self.name}: {file.path} has {size} bytes and had {file.size} when the "
-                "job was submitted; leave files alone while a job runs, and submit it again"
-            )
+        return reader.options(**given).load(list(paths))
 
     def _format_of(self, paths: Sequence[str]) -> str:
         formats = {_FORMATS.get(Path(path).suffix, "") for path in paths}

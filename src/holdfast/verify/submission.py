@@ -5,23 +5,28 @@ from __future__ import annotations
 import secrets
 import socket
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
+
+import msgspec
 
 from holdfast.errors import InvalidArgumentError, StoreUnavailableError
 from holdfast.protocol.verification import COORDINATOR, Plan, Quorum, Rules
 from holdfast.verify.charter import Charter
 from holdfast.verify.client import Verifiers, Witness
 from holdfast.verify.config import ALL_TO_ALL, Config, Pool
-from holdfast.verify.job_files import load_job
+from holdfast.verify.job_files import Program, load_job, read_code
 from holdfast.verify.jobs import Job
 from holdfast.verify.orders import Orders
+from holdfast.verify.pinned_files import PROGRAM, SourceFile, pin_files
 from holdfast.verify.placement import Placement
 from holdfast.verify.progress import Submitted
 from holdfast.verify.resuming import check_pins, pin
 from holdfast.verify.signing import Signer
-from holdfast.verify.source_files import SourceFile
+from holdfast.verify.source_files import make_source
 from holdfast.wire.security import Security
 
 __all__ = ["Submission", "submit", "work_of"]
@@ -33,6 +38,9 @@ class Submission:
     """Of this submission; no other has it."""
     job: str
     file: Path
+    code: bytes
+    """What was in the file."""
+    arguments: tuple[str, ...]
     plan: Plan
     quorum: Quorum
     config: Config
@@ -82,12 +90,15 @@ class Submission:
                 pools=placement.audited,
             ),
             keys={number: signer.public for number, signer in self.signers.items()},
+            pins=self.plan.pins,
         )
 
     def orders(self, replica: int, pool: Pool) -> Orders:
         own = self.addresses[replica - 1 : replica] if self.is_all_to_all else self.addresses
         return Orders(
             file=str(self.file),
+            code=self.code,
+            arguments=self.arguments,
             job=self.name,
             replica=replica,
             mode=self.config.mode,
@@ -95,6 +106,7 @@ class Submission:
             retries=self.config.retries,
             submitted=self.submitted,
             sources=self.sources,
+            pins=self.plan.pins,
             storage=str(self.storage),
             hosts=pool.hosts if pool.launch else (),
             verifiers=self.addresses,
@@ -139,21 +151,26 @@ class Submission:
         return self.quorum.needed if self.is_all_to_all else None
 
 
-def submit(file: Path, config: Config, earlier: Submitted | None = None) -> Submission:
-    """Read the job, look up the files that it reads, and make what its processes need.
+def submit(
+    file: Path,
+    config: Config,
+    earlier: Submitted | None = None,
+    *,
+    arguments: Sequence[str] = (),
+) -> Submission:
+    """Read the job, hash the files that it reads, and make what its processes need.
 
     Nothing is started. `earlier`: the submission to go on with; raises InvalidArgumentError if it
     was of something else. Keys are made anew: what is signed with those of a killed coordinator's
     replicas counts only as far as the verifiers have it in their journals.
     """
-    job = load_job(file)
+    code = read_code(file)
+    job = load_job(file, code, arguments)
     quorum = Quorum(config.model, config.faults)
-    sources = (
-        {each: source.find(job.folder) for each, source in job.sources.items()}
-        if isinstance(job, Job)
-        else {}
-    )
-    pins = pin(file.resolve(), config, sources)
+    # Before anything is looked at: what a program reads must not have been changed since.
+    submitted = time.time_ns() // 1000 if earlier is None else earlier.submitted
+    sources = pin_sources(job)
+    pins = pin(file.resolve(), code, config, sources, arguments)
     if earlier is None:
         name = f"{job.name}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
     else:
@@ -174,13 +191,19 @@ def submit(file: Path, config: Config, earlier: Submitted | None = None) -> Subm
         name=name,
         job=job.name,
         file=file.resolve(),
-        plan=Plan(job.plan.stages, config.slices or job.slices),
+        code=code,
+        arguments=tuple(arguments),
+        plan=Plan(
+            job.plan.stages,
+            config.slices or job.slices,
+            sha256(msgspec.json.encode([submitted, pins], order="deterministic")).digest(),
+        ),
         quorum=quorum,
         config=config,
         sources=sources,
         storage=storage,
         folder=folder,
-        submitted=time.time_ns() // 1000 if earlier is None else earlier.submitted,
+        submitted=submitted,
         addresses=_addresses(config.address, count),
         signers={number: Signer.make() for number in (COORDINATOR, *quorum.numbers)},
         security=config.read_security(),
@@ -192,6 +215,18 @@ def submit(file: Path, config: Config, earlier: Submitted | None = None) -> Subm
 def work_of(config: Config) -> Path:
     """Where the folders of submissions are."""
     return Path(config.work or ".holdfast-verify/work").resolve()
+
+
+def pin_sources(job: Job | Program) -> dict[str, tuple[SourceFile, ...]]:
+    """The files of each source; those that a program lists are one source."""
+    if isinstance(job, Job):
+        return {name: pin_files(source.find(job.folder)) for name, source in job.sources.items()}
+    found = [
+        path
+        for listed in job.sources
+        for path in make_source(listed, listed, None, None, {}).find(job.path.parent)
+    ]
+    return {PROGRAM: pin_files(sorted(set(found)))} if found else {}
 
 
 def _addresses(host: str, count: int) -> tuple[str, ...]:

@@ -112,7 +112,7 @@ class _Bench:
             storage=self._storage,
             reporter=_Nobody(),
         )
-        return make_slices(df, self._job.slices, making, making.reporter)
+        return make_slices(df, self._job.slices, making, _Nobody())
 
     def _binding(self, name: str, slices: Sequence[Agreed]) -> Binding:
         inputs = tuple(Input(each.digest, each.rows, each.holders, False) for each in slices)

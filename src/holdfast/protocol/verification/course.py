@@ -43,6 +43,8 @@ class Compute:
     stage: str
     run: Run
     inputs: Mapping[str, tuple[Input, ...]]
+    pins: bytes = b""
+    """Of the plan."""
 
     @property
     def digests(self) -> dict[str, tuple[bytes, ...]]:
@@ -53,7 +55,7 @@ class Compute:
 
     @property
     def basis(self) -> bytes:
-        return basis_of(self.digests)
+        return basis_of(self.digests, self.pins)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +129,7 @@ class _Sight:
             if not self._is_ready(parent):
                 return None
             inputs[parent] = self._inputs(parent)
-        step = Compute(stage, self.verdicts[stage].run, inputs)
+        step = Compute(stage, self.verdicts[stage].run, inputs, self.plan.pins)
         done = self.computed.get(stage)
         if done is None or done.run != step.run:
             return step

@@ -15,13 +15,17 @@ MAX_SLICES = 1 << 16
 class Plan:
     """Stages in an order in which each comes after its parents. Immutable."""
 
-    def __init__(self, stages: Mapping[str, Sequence[str]], slices: int = 8) -> None:
-        """`stages`: the parents of each. `slices`: how many every output is cut into."""
+    def __init__(
+        self, stages: Mapping[str, Sequence[str]], slices: int = 8, pins: bytes = b""
+    ) -> None:
+        """`stages`: the parents of each. `slices`: how many every output is cut into. `pins`: the
+        digest of all else that the results depend on, such as code and sources."""
         if not stages:
             raise InvalidArgumentError("stages: there are none; give at least one")
         if not 1 <= slices <= MAX_SLICES:
             raise InvalidArgumentError(f"slices: {slices} is not within 1 and {MAX_SLICES}")
         self.slices = slices
+        self.pins = pins
         self.stages: dict[str, tuple[str, ...]] = {}
         for name in _in_order(stages):
             self.stages[name] = tuple(stages[name])
@@ -42,12 +46,13 @@ class Plan:
         return tuple(name for name in self.stages if not self._children[name])
 
 
-def basis_of(inputs: Mapping[str, Sequence[bytes]]) -> bytes:
-    """What something was computed from, as one digest: that of each slice of each parent.
+def basis_of(inputs: Mapping[str, Sequence[bytes]], pins: bytes = b"") -> bytes:
+    """What something was computed from, as one digest: the plan's pins, and each slice of each
+    parent.
 
     It says nothing of runs or paths: whoever computes from equal inputs has the same basis.
     """
-    whole = sha256()
+    whole = sha256(pins)
     for parent in sorted(inputs):
         name = parent.encode()
         whole.update(len(name).to_bytes(4, "big") + name)

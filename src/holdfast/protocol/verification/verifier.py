@@ -424,7 +424,8 @@ class Verifier:
         if not all(parent.is_ok for parent in parents.values()):
             return False
         self._stages[name].basis = basis_of(
-            {each: parent.verdict().digests(self.plan.slices) for each, parent in parents.items()}
+            {each: parent.verdict().digests(self.plan.slices) for each, parent in parents.items()},
+            self.plan.pins,
         )
         return True
 

@@ -1,0 +1,146 @@
+"""Files that must stay as they were when the job was submitted: their digests, and checks of these.
+
+A check hashes the whole file, and compares its inode and its times with those that the process saw
+first. So a file that is rewritten is found by its bytes, and one that is rewritten, read and
+restored by its change time, which no call sets on POSIX file systems and NFS.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from hashlib import file_digest
+from typing import Final, TypeVar
+
+from holdfast.errors import InvalidArgumentError
+
+__all__ = [
+    "CHANGED",
+    "PROGRAM",
+    "ChangedFileError",
+    "PinnedFiles",
+    "SourceFile",
+    "has_changed",
+    "pin_files",
+]
+
+CHANGED: Final = 3
+"""The exit code of a process that has found a file changed."""
+PROGRAM: Final = "of the program"
+"""The source that has all files that a program lists."""
+THREADS: Final = 8
+"""Files that are hashed side by side."""
+
+Given = TypeVar("Given")
+Made = TypeVar("Made")
+_Identity = tuple[int, int, int, int, int]
+
+
+class ChangedFileError(InvalidArgumentError):
+    """A file is not as it was when the job was submitted."""
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    path: str
+    size: int
+    """In bytes, when the job was submitted."""
+    digest: bytes
+    """SHA-256 of the file, when the job was submitted."""
+
+
+def pin_files(paths: Iterable[str]) -> tuple[SourceFile, ...]:
+    """The files as they are now."""
+    return tuple(_in_parallel(_pin, list(paths)))
+
+
+def has_changed(file: SourceFile) -> bool:
+    """Whether a file has other bytes than when it was pinned, or cannot be read."""
+    try:
+        return os.path.getsize(file.path) != file.size or _pin(file.path) != file
+    except OSError:
+        return True
+
+
+class PinnedFiles:
+    """The checks of one process."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, _Identity] = {}
+
+    def check(self, source: str, files: Sequence[SourceFile]) -> None:
+        """Raise ChangedFileError unless all have the bytes that they had, and had them ever since
+        the first check."""
+        for error in _in_parallel(lambda file: self._wrong(source, file), files):
+            if error is not None:
+                raise error
+
+    def check_older(self, source: str, path: str, moment: int) -> None:
+        """Raise ChangedFileError unless a file of which no digest is known was last changed before
+        `moment`, in microseconds since 1970."""
+        try:
+            with open(path, "rb") as opened:
+                identity = _identity(opened.fileno())
+        except OSError as error:
+            raise _gone(source, path, error) from None
+        first = self._seen.setdefault(path, identity)
+        if identity[-1] // 1000 >= moment or identity != first:
+            raise _changed(source, path, "was changed after the job was submitted")
+
+    def _wrong(self, source: str, file: SourceFile) -> ChangedFileError | None:
+        try:
+            with open(file.path, "rb") as opened:
+                # Opening it makes NFS ask the server for its times.
+                identity = _identity(opened.fileno())
+                first = self._seen.setdefault(file.path, identity)
+                size = identity[2]
+                if size != file.size:
+                    text = f"has {size} bytes and had {file.size} when the job was submitted"
+                    return _changed(source, file.path, text)
+                digest = file_digest(opened, "sha256").digest()
+        except OSError as error:
+            return _gone(source, file.path, error)
+        if digest != file.digest:
+            text = (
+                f"has the digest {digest.hex()[:16]} and had {file.digest.hex()[:16]} when the job "
+                "was submitted"
+            )
+            return _changed(source, file.path, text)
+        if identity != first:
+            return _changed(source, file.path, "was written to or replaced since it was read first")
+        return None
+
+
+def _pin(path: str) -> SourceFile:
+    with open(path, "rb") as opened:
+        return SourceFile(
+            path, os.fstat(opened.fileno()).st_size, file_digest(opened, "sha256").digest()
+        )
+
+
+def _identity(handle: int) -> _Identity:
+    found = os.fstat(handle)
+    return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+
+
+def _changed(source: str, path: str, what: str) -> ChangedFileError:
+    return ChangedFileError(
+        f"source {source}: {path} {what}; leave files alone while a job runs, let replicas have no "
+        "right to write to them, and submit the job again"
+    )
+
+
+def _gone(source: str, path: str, error: OSError) -> ChangedFileError:
+    return ChangedFileError(
+        f"source {source}: {path}: {error.strerror}; it was there when the job was submitted, see "
+        "whether all hosts have it"
+    )
+
+
+def _in_parallel(work: Callable[[Given], Made], given: Sequence[Given]) -> list[Made]:
+    if len(given) < 2:
+        return [work(each) for each in given]
+    with ThreadPoolExecutor(THREADS) as pool:
+        return list(pool.map(work, given))
