@@ -22,10 +22,11 @@ class SimpleTasks:
         self.running: dict[str, Epoch] = {}
         self.measured: dict[str, Load] = {}
         self.refuses: set[str] = set()
+        self.fails: set[str] = set()
 
     def prepare(self, task: str, epoch: Epoch, source: str, tell: Tell) -> None:
         if task in self.refuses:
-            tell(lambda manager, now: manager.unable(task, epoch))
+            tell(lambda manager, now: manager.unable(task, epoch, now))
         else:
             tell(lambda manager, now: manager.prepared(task, epoch, now))
 
@@ -46,6 +47,9 @@ class SimpleTasks:
 
     def loads(self) -> Mapping[str, Load]:
         return {name: self.measured[name] for name in self.running if name in self.measured}
+
+    def broken(self) -> frozenset[str]:
+        return frozenset(self.fails.intersection(self.running))
 
     def close(self) -> None:
         self.running.clear()

@@ -9,7 +9,7 @@ from holdfast.cli import app
 from holdfast.errors import InvalidArgumentError
 from holdfast.federation.accounts import LEDGER, read_ledger, write_ledger
 from holdfast.federation.screen import read_history
-from holdfast.protocol.contracts import Entry, Ledger, LoanId
+from holdfast.protocol.contracts import Dispute, Entry, Ledger, LoanId
 from tests.federation.rig import Federation
 
 
@@ -56,8 +56,11 @@ def test_ledgers_are_shown_given_away_and_compared(north: Path, tmp_path: Path) 
         Entry(LoanId("north", 2, "b"), 0, "west", 6.0, 0.2),
     ]
     (tmp_path / "north").mkdir()
-    write_ledger(tmp_path / "north" / LEDGER, Ledger("north", entries))
-    assert "-0.6" in run("ledger", north).stdout
+    disputes = [Dispute(entries[0].loan, "south", 0.6, 0.9)]
+    write_ledger(tmp_path / "north" / LEDGER, Ledger("north", entries, {}, disputes))
+    shown = run("ledger", north).stdout
+    assert "-0.6" in shown
+    assert "disputed: a, offer 1 of north: 0.6 here, 0.9 by south" in shown
     given = tmp_path / "for-south.json"
     assert run("ledger", north, "--partner", "south", "--output", given).exit_code == 0
     assert [each.seller for each in read_ledger(given)] == ["south"]

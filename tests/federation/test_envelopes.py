@@ -33,7 +33,7 @@ def letter(message) -> Letter:
     [
         Offer(1, 2.5, (TASK,), 1000),
         Ship(3, 2.5, (Shipment("clean", (1, 2)),)),
-        Cancel(LOAN, 2),
+        Cancel(LOAN, 2, 7),
         Beat(),
     ],
 )
@@ -73,7 +73,7 @@ def test_a_changed_byte_is_noticed(at: int, change: int) -> None:
             {"number": 1, "price": 1.0, "tasks": [{"id": "x", "load": {"cpu": -1}}], "hold": 1},
         ),
         ("Manager", {}),
-        ("Cancel", {"loan": ["north"], "paid": 1}),
+        ("Cancel", {"loan": ["north"], "periods": 1, "served": 1}),
     ],
 )
 def test_a_signed_message_that_is_none_is_refused(kind: str, body: object) -> None:
@@ -100,7 +100,7 @@ def test_terms_are_the_same_on_both_sides_and_change_with_every_clause() -> None
 
 def test_there_is_a_form_for_every_message_and_record() -> None:
     assert len(KINDS) == 20
-    assert len(RECORDS) == 23
+    assert len(RECORDS) == 25
 
 
 def test_a_journal_gives_back_its_records(tmp_path: Path) -> None:

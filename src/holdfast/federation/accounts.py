@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -12,7 +11,7 @@ from rich.table import Table
 
 from holdfast.errors import InvalidArgumentError
 from holdfast.parties.whole_files import write_whole
-from holdfast.protocol.contracts import Entry, Ledger, reconcile
+from holdfast.protocol.contracts import Account, Dispute, Entry, Ledger, LoanId, reconcile
 
 __all__ = ["LEDGER", "compare", "read_ledger", "show_ledger", "write_ledger"]
 
@@ -23,12 +22,21 @@ LEDGER: Final = "ledger.json"
 class _Pages(msgspec.Struct, forbid_unknown_fields=True):
     participant: str
     entries: list[Entry]
+    settled: list[tuple[LoanId, Account]] = []
+    disputes: list[Dispute] = []
 
 
 def write_ledger(path: Path, ledger: Ledger, partner: str | None = None) -> None:
     """All of it; or for a partner what is between the two, for the rest is not its business."""
-    entries: Iterable[Entry] = ledger if partner is None else ledger.with_partner(partner)
-    write_whole(path, msgspec.json.encode(_Pages(ledger.me, list(entries))) + b"\n")
+    entries = list(ledger if partner is None else ledger.with_partner(partner))
+    loans = {each.loan for each in entries}
+    pages = _Pages(
+        ledger.me,
+        entries,
+        [each for each in ledger.settled.items() if partner is None or each[0] in loans],
+        [each for each in ledger.disputes.values() if partner in (None, each.partner)],
+    )
+    write_whole(path, msgspec.json.encode(pages) + b"\n")
 
 
 def read_ledger(path: Path) -> Ledger:
@@ -46,7 +54,7 @@ def read_ledger(path: Path) -> Ledger:
                 f"{path}: {each.loan.task} is between {each.buyer} and {each.seller}, not of "
                 f"{pages.participant}"
             )
-    return Ledger(pages.participant, pages.entries)
+    return Ledger(pages.participant, pages.entries, dict(pages.settled), pages.disputes)
 
 
 def show_ledger(ledger: Ledger, console: Console) -> None:
@@ -66,6 +74,8 @@ def show_ledger(ledger: Ledger, console: Console) -> None:
             f"{ledger.balance(partner):,.4g}",
         )
     console.print(table)
+    for dispute in ledger.disputes.values():
+        console.print(f"disputed: {dispute}", markup=False, highlight=False, soft_wrap=True)
 
 
 def compare(mine: Ledger, theirs: Ledger, console: Console) -> bool:

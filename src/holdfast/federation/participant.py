@@ -31,6 +31,7 @@ from holdfast.federation.standing import STANDING, write_standing
 from holdfast.federation.tasks import Event, Tasks
 from holdfast.parties.whole_files import write_whole
 from holdfast.protocol.contracts import (
+    Books,
     Command,
     Fence,
     Halt,
@@ -114,6 +115,7 @@ class LoadManager:
         self._events: Queue[Event | None] = Queue()
         self._closing = Flag()
         self._clock = Clock()
+        self._origin = 0
         self._smoothed: dict[str, Smoothed] = {}
         self._has_news = True
         self._folder = participant.path(participant.folder)
@@ -145,6 +147,8 @@ class LoadManager:
     def _make_manager(self) -> Manager:
         participant = self.participant
         records = unpack(self._journal.found)
+        latest = Books(participant.name, records).latest
+        self._origin = max(self._clock(), latest) - self._clock.passed()
         return Manager(
             participant.name,
             participant.cost,
@@ -187,7 +191,7 @@ class LoadManager:
         self.counts["received"] += 1
         if isinstance(letter.message, Answer) and letter.message.apart:
             logger.info(
-                "%s does not take %s: it has another replica of the stage",
+                "%s does not take %s: it has another replica of the stage, or cannot run it",
                 letter.sender,
                 ", ".join(letter.message.apart),
             )
@@ -220,6 +224,7 @@ class LoadManager:
             "overloaded": load.cpu > self.participant.capacity,
             "lent": {loan.id.task: loan.partner for loan in loans},
             "balances": {name: ledger.balance(name) for name in ledger.partners},
+            "disputes": [str(each) for each in list(self._manager.books.ledger.disputes.values())],
             "failed": sorted(self._manager.failed),
             "apart": sorted({task for _, task in self._manager.buyer.apart}),
             "counts": dict(self.counts),
@@ -239,7 +244,8 @@ class LoadManager:
                 if time.monotonic() - measured >= MEASURE:
                     measured = time.monotonic()
                     self._measure(now)
-                    write_standing(self._folder / STANDING, self._manager, now)
+                    wall = self._clock()
+                    write_standing(self._folder / STANDING, self._manager, now, wall)
                 due = self._manager.due
                 if due is not None and due <= now:
                     self._obey(self._manager.wake(now))
@@ -292,8 +298,9 @@ class LoadManager:
             return None
 
     def _now(self) -> int:
-        """By the machine's clock, for loans outlive the process; it never goes back nor stands."""
-        return self._clock()
+        """By the steady clock: silence and durations are no matter of what date it is. It begins
+        with the date, for loans outlive the process, and never before what is in the journal."""
+        return self._origin + self._clock.passed()
 
     def _measure(self, now: int) -> None:
         measured = self._tasks.loads()
@@ -304,7 +311,7 @@ class LoadManager:
             name: _rounded(self._smoothed[name].measure(load, now))
             for name, load in measured.items()
         }
-        self._obey(self._manager.measure(loads))
+        self._obey(self._manager.measure(loads, self._tasks.broken()))
 
     def _obey(self, commands: list[Command]) -> None:
         """In order: what is to be persisted is safe before anything after it is done."""

@@ -58,6 +58,8 @@ class _Stage:
     until: float = 0.0
     """When it ends though it has not come so far; when it is killed, once it was asked to end."""
     is_ending: bool = False
+    is_broken: bool = False
+    """Whether it is to run and did not answer as one that does, when it was last looked at."""
 
     @property
     def boundary(self) -> int:
@@ -88,7 +90,7 @@ class StageTasks:
     def prepare(self, task: str, epoch: Epoch, source: str, tell: Tell) -> None:
         stage = self._stages.get(task)
         if stage is None:
-            tell(lambda manager, now: manager.unable(task, epoch))
+            tell(lambda manager, now: manager.unable(task, epoch, now))
             return
         with self._lock:
             stage.is_wanted = True
@@ -130,6 +132,10 @@ class StageTasks:
         with self._lock:
             return {name: each.load for name, each in self._stages.items() if each.load is not None}
 
+    def broken(self) -> frozenset[str]:
+        with self._lock:
+            return frozenset(name for name, each in self._stages.items() if each.is_broken)
+
     def close(self) -> None:
         self._closing.set()
         self._thread.join()
@@ -161,7 +167,10 @@ class StageTasks:
             return
         keeper.look(now)
         keeper.status = self._ask(keeper)
-        if stage.is_wanted and keeper.status is not None and keeper.status.get("ready"):
+        is_ready = keeper.status is not None and bool(keeper.status.get("ready"))
+        with self._lock:
+            stage.is_broken = stage.is_wanted and stage.preparing is None and not is_ready
+        if stage.is_wanted and keeper.status is not None and is_ready:
             self._note(name, stage, keeper.status)
 
     def _note(self, name: str, stage: _Stage, status: Mapping[str, Any]) -> None:

@@ -50,44 +50,56 @@ class Standing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Partners who do not answer."""
 
 
-def standing_of(manager: Manager, now: int) -> Standing:
+def standing_of(manager: Manager, now: int, wall: int) -> Standing:
+    """`wall`: what date it is when the manager's time is `now`."""
+    ahead = wall - now
     holdings = list(manager.books.holdings.values())
     here = [each for each in holdings if each.is_here]
     return Standing(
         manager.me,
-        now,
+        wall,
         sum(each.task.load.cpu for each in here),
         sorted(each.task.id for each in here),
         [
-            *(_lent(each.loan) for each in holdings if each.loan is not None),
-            *(_borrowed(each, manager.me) for each in holdings if each.key.lender != manager.me),
+            *(_lent(each.loan, ahead) for each in holdings if each.loan is not None),
+            *(
+                _borrowed(each, manager.me, ahead)
+                for each in holdings
+                if each.key.lender != manager.me
+            ),
         ],
         sorted(manager.failed),
     )
 
 
-def _lent(loan: Loan) -> Move:
+def _lent(loan: Loan, ahead: int) -> Move:
     return Move(
-        loan.id, loan.partner, loan.state.value, loan.price, loan.units, loan.since, loan.periods
+        loan.id,
+        loan.partner,
+        loan.state.value,
+        loan.price,
+        loan.units,
+        loan.since + ahead if loan.since else 0,
+        loan.periods,
     )
 
 
-def _borrowed(holding: Holding, me: str) -> Move:
+def _borrowed(holding: Holding, me: str, ahead: int) -> Move:
     return Move(
         holding.key,
         me,
         holding.state.value,
         holding.price,
         holding.units,
-        holding.since,
+        holding.since + ahead if holding.since else 0,
         holding.periods,
     )
 
 
-def write_standing(path: Path, manager: Manager, now: int) -> None:
+def write_standing(path: Path, manager: Manager, now: int, wall: int) -> None:
     unfinished = path.with_name(f".{path.name}.tmp")
     try:
-        unfinished.write_bytes(msgspec.json.encode(standing_of(manager, now)) + b"\n")
+        unfinished.write_bytes(msgspec.json.encode(standing_of(manager, now, wall)) + b"\n")
         unfinished.rename(path)
     except OSError as error:
         logger.warning("%s: %s; the console cannot show it", path, error.strerror)

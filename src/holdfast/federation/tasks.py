@@ -32,4 +32,8 @@ class Tasks(Protocol):
     def loads(self) -> Mapping[str, Load]:
         """What those take that run here, as far as it was measured."""
 
+    def broken(self) -> frozenset[str]:
+        """Those that are to run here and do not: ended, or not ready."""
+        ...
+
     def close(self) -> None: ...

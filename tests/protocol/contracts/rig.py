@@ -51,6 +51,10 @@ class Rig:
 
     def __init__(self, contracts: list[Contract], **tasks: list[Task]) -> None:
         self.now = 0
+        self.unable: set[str] = set()
+        """Tasks that do not start anywhere but where they are."""
+        self.has_readers = False
+        """Whether readers answer, when they are told of an epoch."""
         self.contracts = contracts
         self.posted: list[tuple[str, str, Message]] = []
         self.journals: dict[str, list[Record]] = {name: [] for name in tasks}
@@ -79,8 +83,12 @@ class Rig:
                     self.journals[name].append(record)
                 case Send(to, message):
                     self.posted.append((name, to, message))
+                case Prepare(task, epoch) if task in self.unable:
+                    self.obey(name, self.managers[name].unable(task, epoch, self.now))
                 case Prepare(task, epoch):
                     self.obey(name, self.managers[name].prepared(task, epoch, self.now))
+                case Fence(task, epoch) if self.has_readers:
+                    self.obey(name, self.managers[name].fenced(task, epoch, 9))
                 case Halt(task, epoch):
                     self.obey(name, self.managers[name].halted(task, epoch, 7, self.now))
 
@@ -108,6 +116,14 @@ class Rig:
             self.wake()
             self.carry()
             self.now += SECOND // 10
+
+    def fall_silent(self, span: int, *names: str) -> None:
+        """Let time pass in which these are awake and no message is carried."""
+        end = self.now + span
+        while self.now < end:
+            self.now += SECOND // 4
+            self.wake(*names)
+            self.posted.clear()
 
     def crash(self, name: str) -> None:
         self.managers[name] = self._make(name)

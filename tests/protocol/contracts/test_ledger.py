@@ -1,9 +1,10 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.protocol.contracts import Entry, Ledger, LoanId, reconcile
+from holdfast.protocol.contracts import Account, Entry, Ledger, LoanId, reconcile
 
 
 def entry(number: int, period: int = 0, buyer: str = "a", seller: str = "b", price: float = 2.0):
@@ -36,14 +37,40 @@ def test_every_difference_is_named() -> None:
     ]
 
 
-def test_an_entry_is_written_once_and_may_be_voided() -> None:
+def test_an_entry_is_written_once() -> None:
     ledger = Ledger("a")
     ledger.write(entry(1))
     ledger.write(entry(1, price=9))
     ledger.write(entry(1, 1))
     assert ledger.balance() == -12
-    ledger.void(entry(1).loan, 1)
-    assert ledger.periods(entry(1).loan) == 1
+
+
+@pytest.mark.parametrize(
+    ("account", "paid"),
+    [
+        (Account(2, 20), 12),
+        (Account(2, 25), 15),
+        (Account(2, 13), 6 + 0.3 * 6),
+        (Account(2, 0), 0),
+        (Account(1, 20), 12),
+        (Account(0, 99), 0),
+    ],
+    ids=["whole", "longer", "part", "nothing", "one period agreed", "never agreed"],
+)
+def test_a_loan_that_is_over_costs_what_was_served(account: Account, paid: float) -> None:
+    """Two periods of ten microseconds at 6 each."""
+    loan = LoanId("a", 1, "t1")
+    ledger = Ledger("a", [Entry(loan, at, "b", 2.0, 3.0, 10) for at in (0, 1)])
+    assert ledger.value(loan, account) == pytest.approx(paid)
+    ledger.settle(loan, account)
+    assert ledger.balance() == pytest.approx(-paid)
+    assert ledger.settled == {loan: account}
+
+
+def test_what_has_no_duration_is_paid_once_or_not_at_all() -> None:
+    ledger = Ledger("a", [entry(1)])
+    assert ledger.value(entry(1).loan, Account(1, 0)) == 6
+    assert ledger.value(entry(1).loan, Account(0, 10)) == 0
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 3), st.sampled_from("abc"))))

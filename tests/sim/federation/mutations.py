@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.protocol.contracts import Load, LoanState, Persist, Start, total
+from holdfast.protocol.contracts import Account, Load, LoanState, Persist, Start, total
 from holdfast.protocol.contracts import seller as seller_module
 from holdfast.protocol.contracts.books import Books
 from holdfast.protocol.contracts.borrower import Borrower
@@ -75,7 +75,7 @@ def home_without_a_fence(patch: Patch) -> None:
     def fail(self: Lender, loan: Any, now: int) -> None:
         epoch = self._holding(loan.id).next_epoch
         self._forget(loan.id)
-        self._office.write(Failed(loan.id, epoch, 0))
+        self._office.write(Failed(loan.id, epoch, Account(0, 0)))
         self._come_home(loan, loan.bucket + 1, epoch)
 
     patch.setattr(Lender, "_fail", fail)
@@ -92,7 +92,7 @@ def handed_over_without_a_halt(patch: Patch) -> None:
         found = self._known(sender, loan)
         if found is not None and found.state is LoanState.SHIPPING:
             self._arrived(loan)
-            self._office.write(Handed(loan, 1))
+            self._office.write(Handed(loan, 1, 0))
             self._commit(found, 0)
 
     patch.setattr(Lender, "ready", ready)

@@ -29,7 +29,14 @@ from holdfast.protocol.contracts.costs import (
 )
 from holdfast.protocol.contracts.curves import Curve, check_curve, points, power, queueing
 from holdfast.protocol.contracts.holdings import Holding, Loan, LoanState, State
-from holdfast.protocol.contracts.ledger import Difference, Entry, Ledger, reconcile
+from holdfast.protocol.contracts.ledger import (
+    Account,
+    Difference,
+    Dispute,
+    Entry,
+    Ledger,
+    reconcile,
+)
 from holdfast.protocol.contracts.loads import NOTHING, Load, Units, total
 from holdfast.protocol.contracts.manager import Manager
 from holdfast.protocol.contracts.messages import Message
@@ -41,6 +48,7 @@ from holdfast.protocol.contracts.tasks import Epoch, LoanId, Task
 __all__ = [
     "NOTHING",
     "SECOND",
+    "Account",
     "Books",
     "Command",
     "Contract",
@@ -49,6 +57,7 @@ __all__ = [
     "Costs",
     "Curve",
     "Difference",
+    "Dispute",
     "Entry",
     "Epoch",
     "Fence",

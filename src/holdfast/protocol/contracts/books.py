@@ -10,13 +10,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from holdfast.protocol.contracts.holdings import Holding, Loan, LoanState, State
-from holdfast.protocol.contracts.ledger import Entry, Ledger
+from holdfast.protocol.contracts.ledger import Account, Entry, Ledger
 from holdfast.protocol.contracts.loads import Load, total
 from holdfast.protocol.contracts.records import (
     Aborted,
     Asked,
     Back,
     Borrowed,
+    Counted,
+    Disputed,
     Ended,
     Failed,
     Gone,
@@ -56,7 +58,7 @@ class Books:
         self.promises: dict[tuple[str, int], Promised] = {}
         self.promised: dict[str, int] = {}
         """The highest number that a buyer was promised anything for. Lower ones are old news."""
-        self.untold: dict[LoanId, tuple[str, int]] = {}
+        self.untold: dict[LoanId, tuple[str, Account]] = {}
         """Loans that are cancelled, and offers released (task ""): whom to tell, and what of a
         loan is paid."""
         for record in records:
@@ -97,6 +99,13 @@ class Books:
     def loans(self) -> list[Loan]:
         return [each.loan for each in self.holdings.values() if each.loan is not None]
 
+    @property
+    def latest(self) -> int:
+        """The latest time that they know of."""
+        times = [each.since for each in self.holdings.values()]
+        times += [time for each in self.loans for time in (each.handed, each.since)]
+        return max(times, default=0)
+
     # Writing.
 
     def summary(self) -> Summary:
@@ -109,17 +118,19 @@ class Books:
             tuple(self.promised.items()),
             tuple((loan, *told) for loan, told in self.untold.items()),
             tuple(self.ledger),
+            tuple(self.ledger.settled.items()),
+            tuple(self.ledger.disputes.values()),
         )
 
     def _restore(self, said: Summary) -> None:
-        self.ledger = Ledger(self.me, said.entries)
+        self.ledger = Ledger(self.me, said.entries, dict(said.settled), said.disputes)
         self.holdings = {each.key: _copy(each) for each in said.holdings}
         self.lent = {each.loan.id: each.key for each in said.holdings if each.loan is not None}
         self.offers = {each.number: each for each in said.offers}
         self.number = said.number
         self.promises = {(each.buyer, each.number): each for each in said.promises}
         self.promised = dict(said.promised)
-        self.untold = {loan: (partner, paid) for loan, partner, paid in said.untold}
+        self.untold = {loan: (partner, account) for loan, partner, account in said.untold}
 
     def write(self, record: Record) -> None:
         match record:
@@ -133,8 +144,12 @@ class Books:
             case Restated(key, load):
                 holding = self.holdings[key]
                 holding.task = replace(holding.task, load=load)
-            case Served(loan, period, units):
-                self._serve(loan, period, units)
+            case Served(loan, period, units, at):
+                self._serve(loan, period, units, at)
+            case Counted(loan, served):
+                self._count(loan, served)
+            case Disputed(dispute):
+                self.ledger.dispute(dispute)
             case Offered() | Settled() | Released() | Lent() | Told():
                 self._write_offering(record)
             case Aborted() | Handed() | Out() | Asked() | Failed() | Home():
@@ -151,7 +166,7 @@ class Books:
                 self.offers.pop(number, None)
             case Released(number):
                 offer = self.offers.pop(number)
-                self.untold[LoanId(self.me, number, "")] = (offer.partner, 0)
+                self.untold[LoanId(self.me, number, "")] = (offer.partner, Account(0, 0))
             case Lent(number, partner, price, duration, lots):
                 self.offers.pop(number, None)
                 for lot in lots:
@@ -170,18 +185,20 @@ class Books:
         match record:
             case Aborted():
                 self._cancel(holding)
-            case Handed(_, bucket):
-                loan.state, loan.bucket = LoanState.HANDED, bucket
+            case Handed(_, bucket, at):
+                loan.state, loan.bucket, loan.handed = LoanState.HANDED, bucket, at
             case Out(_, at):
-                loan.state, loan.since = LoanState.OUT, at
-                self._serve(loan.id, 0, loan.units)
+                loan.state = LoanState.OUT
+                self._serve(loan.id, 0, loan.units, at)
             case Asked(_, period, units):
                 loan.asked = (period, units)
-            case Failed(_, epoch, paid):
+            case Failed(_, epoch, account):
                 loan.state, loan.home = LoanState.FENCING, epoch
-                self.ledger.void(loan.id, paid)
-                self.untold[loan.id] = (loan.partner, paid)
-            case Home(_, epoch):
+                self.ledger.settle(loan.id, account)
+                self.untold[loan.id] = (loan.partner, account)
+            case Home(_, epoch, account):
+                if account is not None:
+                    self.ledger.settle(loan.id, account)
                 holding.turns += 1
                 holding.running = epoch
                 holding.loan = None
@@ -211,20 +228,20 @@ class Books:
                 )
             case Took(loan, bucket, at):
                 holding = self.holdings[loan]
-                holding.state, holding.bucket, holding.since = State.MINE, bucket, at
-                self._serve(loan, 0, holding.units)
-            case Back(loan, bucket):
+                holding.state, holding.bucket = State.MINE, bucket
+                self._serve(loan, 0, holding.units, at)
+            case Back(loan, bucket, served):
                 holding = self.holdings[loan]
-                holding.state, holding.bucket = State.BACK, bucket
+                holding.state, holding.bucket, holding.claimed = State.BACK, bucket, served
             case Overruled(key):
                 holding = self.holdings[key]
                 holding.state = State.OVERRULED
                 if holding.loan is not None:
                     self._cancel(holding)
-            case Ended(loan, paid):
+            case Ended(loan, account):
                 self._drop(loan)
-                if paid is not None:
-                    self.ledger.void(loan, paid)
+                if account is not None:
+                    self.ledger.settle(loan, account)
 
     def _keep_promise(self, record: Borrowed) -> None:
         key = (record.loan.lender, record.loan.number)
@@ -235,29 +252,39 @@ class Books:
             if not rest:
                 del self.promises[key]
 
-    def _serve(self, loan: LoanId, period: int, units: float) -> None:
+    def _serve(self, loan: LoanId, period: int, units: float, at: int) -> None:
+        out = self.loan(loan)
+        side, seller = (self.holdings.get(loan), self.me) if out is None else (out, out.partner)
+        if side is not None:
+            side.periods, side.since = period + 1, at
+            entry = Entry(loan, period, seller, side.price, units, side.duration)
+            self.ledger.write(entry)
+
+    def _count(self, loan: LoanId, served: int) -> None:
         out = self.loan(loan)
         if out is not None:
-            out.periods = period + 1
-            self.ledger.write(Entry(loan, period, out.partner, out.price, units))
+            out.served = max(out.served, served)
         elif loan in self.holdings:
             holding = self.holdings[loan]
-            holding.periods = period + 1
-            self.ledger.write(Entry(loan, period, self.me, holding.price, units))
+            holding.served = max(holding.served or 0, served)
 
-    def _cancel(self, holding: Holding) -> None:
-        """What is on loan is not, and the partner is to be told; the periods begun are paid."""
+    def _cancel(self, holding: Holding, *, whole: bool = False) -> None:
+        """What is on loan is not, and the partner is to be told. What was served is paid; all of
+        the period that was begun if it is `whole`."""
         loan = holding.loan
         assert loan is not None
         holding.loan = None
         del self.lent[loan.id]
         if loan.state is not LoanState.FENCING:
-            self.untold[loan.id] = (loan.partner, loan.periods)
+            least = loan.periods * (loan.duration or 0) if whole else 0
+            account = Account(loan.periods, max(loan.served, least))
+            self.ledger.settle(loan.id, account)
+            self.untold[loan.id] = (loan.partner, account)
 
     def _drop(self, key: LoanId) -> None:
         holding = self.holdings.pop(key, None)
         if holding is not None and holding.loan is not None:
-            self._cancel(holding)
+            self._cancel(holding, whole=key.number == 0)
 
 
 def _copy(holding: Holding) -> Holding:

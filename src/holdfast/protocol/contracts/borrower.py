@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+from typing import Final
+
 from holdfast.protocol.contracts.commands import Halt, Prepare, Start, Stop
 from holdfast.protocol.contracts.costs import marginal
 from holdfast.protocol.contracts.holdings import Holding, State
-from holdfast.protocol.contracts.loads import Load
+from holdfast.protocol.contracts.ledger import Account, Dispute
+from holdfast.protocol.contracts.loads import Units
 from holdfast.protocol.contracts.messages import (
+    Beat,
     Cancel,
     Cancelled,
+    Closed,
     Commit,
     GiveBack,
     HandBack,
@@ -16,35 +23,94 @@ from holdfast.protocol.contracts.messages import (
     Refuse,
     Renew,
     Renewed,
+    Report,
     Ship,
     Taken,
 )
 from holdfast.protocol.contracts.office import Office
-from holdfast.protocol.contracts.records import Back, Borrowed, Ended, Served, Took, Unpromised
+from holdfast.protocol.contracts.records import (
+    Back,
+    Borrowed,
+    Counted,
+    Disputed,
+    Ended,
+    Served,
+    Took,
+    Unpromised,
+)
 from holdfast.protocol.contracts.tasks import LoanId
 
 __all__ = ["Borrower"]
 
 
+MOST: Final = 1 << 62
+"""Microseconds: for ever."""
+SLACK: Final = 50
+"""A claim is cut by one part in so many at most, for clocks differ."""
+UNPAID: Final = 4
+"""Times `Rules.patience`: how long a task goes on that was given back and is not taken."""
+
+
 class Borrower:
-    def __init__(self, office: Office, wanted: set[LoanId]) -> None:
+    def __init__(
+        self, office: Office, wanted: set[LoanId], runs_there: Callable[[LoanId], bool]
+    ) -> None:
         self._office = office
         self._wanted = wanted
         """What lenders want back though it is lent on: shared with who lends."""
+        self._runs_there = runs_there
+        """Whether what is lent on runs at the partner."""
         self._ready: set[LoanId] = set()
         self._returning: set[LoanId] = set()
         self._halting: set[LoanId] = set()
+        self._served: dict[LoanId, int] = {}
+        """Microseconds for which I have run a task."""
+        self._waiting: dict[LoanId, int] = {}
+        """How long a lender has kept a task from running that is prepared for it."""
+        self._counted: int | None = None
 
     def is_leaving(self, key: LoanId) -> bool:
         return key in self._returning or key in self._wanted
 
-    def loads_of(self, lender: str) -> tuple[tuple[LoanId, Load], ...]:
-        """What the tasks of a lender take, wherever they run."""
+    def reports_for(self, lender: str) -> tuple[Report, ...]:
+        """The tasks of a lender, wherever they run."""
         return tuple(
-            (key, holding.task.load)
+            Report(key, holding.task.load, self._runs(holding), self._served_of(holding))
             for key, holding in self._office.books.holdings.items()
             if key.lender == lender and key.number and holding.state is State.MINE
         )
+
+    def _runs(self, holding: Holding) -> bool:
+        if holding.loan is not None and not holding.is_here:
+            return self._runs_there(holding.loan.id)
+        return holding.task.id not in self._office.broken
+
+    def _served_of(self, holding: Holding) -> int:
+        return max(holding.served or 0, holding.claimed, self._served.get(holding.key, 0))
+
+    def count(self, now: int, gap: int) -> None:
+        """The time that has passed was served by all that ran. Of a `gap` in which we did not run
+        ourselves, only so much as nobody can have noticed."""
+        passed = 0 if self._counted is None else now - self._counted
+        passed = max(0, passed - max(0, gap - self._office.rules.patience))
+        self._counted = now
+        for key, holding in self._office.books.holdings.items():
+            if not key.number:
+                continue
+            if holding.state is State.MINE and key not in self._office.resuming:
+                runs = self._runs(holding)
+                self._served[key] = self._served_of(holding) + (passed if runs else 0)
+            elif holding.state is State.PREPARING:
+                self._waiting[key] = self._waiting.get(key, 0) + passed
+
+    def receipts(self, sender: str, beat: Beat) -> None:
+        """What a lender acknowledges: it cannot pay less any more."""
+        for loan, served in beat.receipts:
+            holding = self._held(sender, loan)
+            if holding is None or holding.state is not State.MINE:
+                continue
+            if holding.served is None or served >= holding.served + self._office.rules.patience:
+                self._office.write(Counted(loan, max(0, served)))
 
     # Coming.
 
@@ -61,7 +127,7 @@ class Borrower:
                 if loan in self._ready:
                     self._office.say(sender, Ready(loan))
                 continue
-            task = tasks.get(shipment.task)
+            task = tasks.pop(shipment.task, None)
             if task is None or contract is None or not shipment.epoch:
                 self._office.say(sender, Refuse(loan))
                 continue
@@ -83,22 +149,35 @@ class Borrower:
 
     def prepared(self, holding: Holding) -> None:
         if holding.state is State.PREPARING:
+            self._office.clear(self._office.me, holding.task.id)
             self._ready.add(holding.key)
             self._office.say(holding.key.lender, Ready(holding.key))
 
-    def unable(self, holding: Holding) -> None:
+    def unable(self, holding: Holding, now: int) -> None:
         if holding.state is State.PREPARING:
-            self._office.write(Ended(holding.key, 0))
-            self._office.say(holding.key.lender, Refuse(holding.key))
+            self._office.strike(self._office.me, now, holding.task.id)
+            self._drop(holding)
+
+    def _drop(self, holding: Holding) -> None:
+        """It does not begin here."""
+        self._forget(holding.key)
+        self._office.write(Ended(holding.key))
+        self._office.do(Stop(holding.task.id, holding.running))
+        self._office.say(holding.key.lender, Refuse(holding.key))
 
     def commit(self, sender: str, said: Commit, now: int) -> None:
         holding = self._held(sender, said.loan)
         if holding is None:
-            self._office.say(sender, Refuse(said.loan))
+            if said.loan not in self._office.books.ledger.settled:
+                self._office.say(sender, Refuse(said.loan))
             return
         if holding.state is State.PREPARING:
+            if not _is_as_agreed(holding, said):
+                self._drop(holding)
+                return
             self._office.write(Took(said.loan, said.bucket, now))
             self._ready.discard(said.loan)
+            self._waiting.pop(said.loan, None)
             self._office.do(Start(holding.task.id, holding.running, said.bucket))
         self._office.say(sender, Taken(said.loan))
 
@@ -106,19 +185,36 @@ class Borrower:
 
     def renew(self, sender: str, said: Renew, now: int) -> None:
         holding = self._held(sender, said.loan)
-        if holding is None or holding.state is not State.MINE:
+        if holding is None:
+            self._deny(sender, said.loan)
             return
-        if said.period < holding.periods:
-            self._office.say(sender, Renewed(said.loan, said.period, said.units))
-        elif said.period == holding.periods and self._is_worth(holding, said.units):
-            self._office.write(Served(said.loan, said.period, said.units))
+        if holding.state is not State.MINE or holding.duration is None:
+            return
+        booked = self._office.books.ledger.entry(said.loan, said.period)
+        if booked is not None:
+            self._office.say(sender, Renewed(said.loan, said.period, booked.units))
+        elif said.period != holding.periods or not self._is_receipted(holding):
+            # The first is said again when there is a receipt.
+            return
+        elif self._is_worth(holding, said.units):
+            self._office.write(Served(said.loan, said.period, said.units, now))
             self._office.say(sender, Renewed(said.loan, said.period, said.units))
         else:
             self._give_back(holding, now)
 
+    def _is_receipted(self, holding: Holding) -> bool:
+        """Whether the lender has acknowledged what was served until now, but for what its beats and
+        its journal lag behind."""
+        is_known = holding.served is not None
+        return is_known and self._unpaid(holding) <= 3 * self._office.rules.patience
+
     def _is_worth(self, holding: Holding, units: float) -> bool:
         """Whether another period pays. The load is what was measured here, whatever is said."""
-        if self.is_leaving(holding.key):
+        if self.is_leaving(holding.key) or not math.isfinite(units):
+            return False
+        contract = self._office.contracts.of(holding.key.lender)
+        measured = (Units() if contract is None else contract.units).of(holding.task.load)
+        if units < measured * (1 - self._office.rules.tolerance):
             return False
         paid = holding.price * units
         if holding.loan is not None:
@@ -130,8 +226,24 @@ class Borrower:
 
     def recall(self, sender: str, loan: LoanId, now: int) -> None:
         holding = self._held(sender, loan)
-        if holding is not None and holding.state is State.MINE:
+        if holding is None:
+            self._deny(sender, loan)
+        elif holding.state is State.MINE and not self._is_early(holding):
             self._give_back(holding, now)
+
+    def _is_early(self, holding: Holding) -> bool:
+        """Whether the lender has ordered more than it has got: it takes all that it pays for."""
+        if holding.key in self._returning or not self._runs(holding):
+            return False
+        if holding.duration is None:
+            return True
+        ordered = holding.periods * holding.duration - self._office.rules.patience
+        return self._served_of(holding) < ordered
+
+    def _deny(self, sender: str, loan: LoanId) -> None:
+        """Whoever takes it to be here brings it home."""
+        if loan.lender == sender and loan.number and loan not in self._office.books.ledger.settled:
+            self._office.say(sender, Refuse(loan))
 
     def _give_back(self, holding: Holding, now: int) -> None:
         """At once if it is here; else as soon as its own loan is over."""
@@ -145,53 +257,86 @@ class Borrower:
 
     def take_over(self, sender: str, loan: LoanId) -> None:
         holding = self._held(sender, loan)
-        if holding is None or holding.state is not State.MINE or loan in self._halting:
+        if holding is None:
+            self._deny(sender, loan)
             return
-        if loan in self._office.resuming:
+        if holding.state is not State.MINE or loan in self._halting:
+            return
+        if loan in self._office.resuming or self._is_early(holding):
             return
         if holding.loan is not None:
             self._wanted.add(loan)
         else:
-            self._returning.add(loan)
-            self._halting.add(loan)
-            self._office.answered(("back", loan))
-            self._office.do(Halt(holding.task.id, holding.running))
+            self._halt(holding)
+
+    def _halt(self, holding: Holding) -> None:
+        self._returning.add(holding.key)
+        self._halting.add(holding.key)
+        self._office.answered(("back", holding.key))
+        self._office.do(Halt(holding.task.id, holding.running))
 
     def halted(self, holding: Holding, bucket: int, now: int) -> bool:
         """Whether that was to give it back."""
         if holding.key not in self._halting:
             return False
         self._halting.discard(holding.key)
-        self._office.write(Back(holding.key, bucket))
+        self._office.write(Back(holding.key, bucket, self._served_of(holding)))
         self._hand_back(holding, now)
         return True
 
     def _hand_back(self, holding: Holding, now: int) -> None:
-        message = HandBack(holding.key, holding.bucket, holding.periods)
+        message = HandBack(holding.key, holding.bucket, holding.periods, holding.claimed)
         self._office.ask(("hand back", holding.key), holding.key.lender, message, now)
 
-    def closed(self, sender: str, loan: LoanId) -> None:
-        holding = self._held(sender, loan)
+    def closed(self, sender: str, said: Closed, now: int) -> None:
+        holding = self._held(sender, said.loan)
         if holding is not None and holding.state is State.BACK:
-            self._forget(loan)
-            self._office.write(Ended(loan))
-            self._office.do(Stop(holding.task.id, holding.running))
+            slack = holding.claimed // SLACK + self._office.rules.patience
+            least = Account(holding.periods, max(0, holding.claimed - slack))
+            self._settle(holding, Account(said.periods, said.served), least, now)
 
-    def cancel(self, sender: str, said: Cancel) -> None:
+    def cancel(self, sender: str, said: Cancel, now: int) -> None:
         if said.loan.lender != sender:
             return
         holding = self._held(sender, said.loan)
         if (sender, said.loan.number) in self._office.books.promises:
             self._office.write(Unpromised(sender, said.loan.number))
         if holding is not None:
-            self._forget(said.loan)
-            self._office.write(Ended(said.loan, said.paid))
-            self._office.do(Stop(holding.task.id, holding.running))
-        self._office.say(sender, Cancelled(said.loan))
+            least = Account(0, 0)
+            if holding.served is not None:
+                least = Account(holding.periods, holding.served)
+            self._settle(holding, Account(said.periods, said.served), least, now)
+        ledger = self._office.books.ledger
+        account = ledger.settled.get(said.loan, Account(0, 0))
+        amount = math.fsum(each.amount for each in ledger.of(said.loan))
+        self._office.say(sender, Cancelled(said.loan, account.periods, account.served, amount))
+
+    def _settle(self, holding: Holding, offered: Account, least: Account, now: int) -> None:
+        """A loan is over, and the lender says what it pays. Less than it owes for the `least` that
+        was served is not taken for an answer: the claim stands, and the dispute is written down."""
+        loan, ledger = holding.key, self._office.books.ledger
+        account = Account(
+            min(max(0, offered.periods), holding.periods), min(max(0, offered.served), MOST)
+        )
+        owed = ledger.value(loan, least)
+        given = ledger.value(loan, account)
+        dispute = None
+        if given < owed * (1 - 1e-9):
+            account = Account(holding.periods, self._served_of(holding))
+            mine = ledger.value(loan, account)
+            dispute = Disputed(Dispute(loan, loan.lender, mine, given))
+        self._forget(loan)
+        self._office.write(Ended(loan, account))
+        if dispute is not None:
+            self._office.write(dispute)
+            self._office.strike(loan.lender, now)
+        self._office.do(Stop(holding.task.id, holding.running))
 
     def _forget(self, loan: LoanId) -> None:
         for each in (self._ready, self._returning, self._halting, self._wanted):
             each.discard(loan)
+        self._served.pop(loan, None)
+        self._waiting.pop(loan, None)
         for what in ("back", "hand back"):
             self._office.answered((what, loan))
 
@@ -200,46 +345,68 @@ class Borrower:
             lender = holding.key.lender
             if lender == self._office.me or holding.key.number == 0:
                 continue
-            if holding.state is State.PREPARING and self._office.is_silent(lender, now):
+            waited = self._waiting.get(holding.key, 0)
+            if holding.state is State.PREPARING and (
+                self._office.is_silent(lender, now) or waited >= 2 * self._office.rules.prepare
+            ):
                 # Should it have been handed over after all, its lender brings it home.
-                self._forget(holding.key)
-                self._office.write(Ended(holding.key, 0))
-                self._office.do(Stop(holding.task.id, holding.running))
-            elif self._is_wanted_home(holding, now):
+                if waited >= 2 * self._office.rules.prepare:
+                    self._office.strike(lender, now)
+                self._drop(holding)
+            elif self._is_given_up(holding):
+                # Nobody pays, and nobody answers.
+                self._office.strike(lender, now)
+                self._halt(holding)
+            elif self._is_wanted_home(holding):
                 self._give_back(holding, now)
 
-    def _is_wanted_home(self, holding: Holding, now: int) -> bool:
+    def _is_wanted_home(self, holding: Holding) -> bool:
         if holding.state is not State.MINE or holding.key in self._returning:
             return False
         if holding.key in self._wanted:
             return holding.loan is None
-        return holding.duration is not None and now >= self._end_of_patience(holding)
+        return self._left(holding) <= 0
 
-    def _end_of_patience(self, holding: Holding) -> int:
-        """A lender that has not renewed what is over long since does not pay for it."""
-        assert holding.duration is not None
-        return (
-            holding.since
-            + max(1, holding.periods) * holding.duration
-            + 2 * self._office.rules.patience
-        )
+    def _is_given_up(self, holding: Holding) -> bool:
+        if holding.state is not State.MINE or not holding.is_idle:
+            return False
+        if holding.key in self._halting or holding.key in self._office.resuming:
+            return False
+        patience = UNPAID * self._office.rules.patience
+        return self._left(holding) <= -patience and self._unpaid(holding) > patience
+
+    def _unpaid(self, holding: Holding) -> int:
+        """Microseconds that were served and for which there is no receipt."""
+        return self._served_of(holding) - (holding.served or 0)
+
+    def _left(self, holding: Holding) -> int:
+        """Microseconds for which it still runs: a lender that has not renewed what is over long
+        since does not pay for it; nor does one that never acknowledges that it runs."""
+        ordered = 0
+        if holding.duration is not None:
+            ordered = holding.periods * holding.duration
+        elif holding.served is not None:
+            return MOST
+        return ordered + 2 * self._office.rules.patience - self._served_of(holding)
 
     @property
     def due(self) -> int | None:
-        times = []
+        rules, times = self._office.rules, []
+        since = self._counted or 0
         for holding in self._office.books.holdings.values():
-            if holding.key.number == 0:
+            key = holding.key
+            if key.number == 0:
                 continue
             if holding.state is State.PREPARING:
-                heard = self._office.heard.get(holding.key.lender, 0)
-                times.append(heard + self._office.rules.patience + 1)
-            elif (
-                holding.state is State.MINE
-                and holding.duration is not None
-                and holding.key not in self._returning
-                and holding.key not in self._wanted
-            ):
-                times.append(self._end_of_patience(holding))
+                times.append(self._office.heard.get(key.lender, 0) + rules.patience + 1)
+                times.append(since + 2 * rules.prepare - self._waiting.get(key, 0))
+            elif holding.state is State.MINE and holding.is_idle and key not in self._halting:
+                left = self._left(holding)
+                if key in self._returning or left <= 0:
+                    patience = UNPAID * rules.patience
+                    left = max(left + patience, patience - self._unpaid(holding) + 1)
+                if left < MOST and self._runs(holding):
+                    times.append(since + max(0, left))
         return min(times, default=None)
 
     # After a crash.
@@ -258,3 +425,13 @@ class Borrower:
         if loan.lender != sender or loan.number == 0:
             return None
         return self._office.books.holdings.get(loan)
+
+
+def _is_as_agreed(holding: Holding, said: Commit) -> bool:
+    """Whether what is handed over is paid as it was promised."""
+    return (
+        said.bucket >= 0
+        and said.price == holding.price
+        and said.duration == holding.duration
+        and math.isclose(said.units, holding.units, rel_tol=1e-9)
+    )

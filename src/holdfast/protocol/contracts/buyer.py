@@ -16,6 +16,7 @@ from holdfast.protocol.contracts.loads import Load, Units
 from holdfast.protocol.contracts.messages import Answer, Offer, Release
 from holdfast.protocol.contracts.office import Office
 from holdfast.protocol.contracts.records import Lent, Lot, Offered, Released, Settled
+from holdfast.protocol.contracts.rules import longest_hold
 from holdfast.protocol.contracts.tasks import LoanId
 
 __all__ = ["Buyer"]
@@ -45,6 +46,11 @@ class Buyer:
             self._send(number, now)
         self._round = deque()
 
+    def excuse(self, gap: int, now: int) -> None:
+        """We were not running: what was answered waits to be heard."""
+        soon = now + self._office.rules.answer // 2
+        self._awaited = {each: max(until + gap, soon) for each, until in self._awaited.items()}
+
     @property
     def due(self) -> int:
         if self._awaited:
@@ -71,7 +77,7 @@ class Buyer:
         del self._awaited[answer.number]
         self._office.answered(("offer", answer.number))
         apart = {key.task for key in offer.keys}.intersection(answer.apart)
-        self.apart |= {(sender, name): now + self._wait(sender) for name in apart}
+        self.apart |= {(sender, name): now + self._office.wait(sender) for name in apart}
         if not self._is_fair(answer):
             self._refuse(answer.number, now)
         elif not answer.tasks:
@@ -101,12 +107,15 @@ class Buyer:
     # A round.
 
     def _begin(self, now: int) -> None:
+        office = self._office
         open_now = [
             each
-            for each in self._office.contracts.buying
-            if self._backoff.get(each.seller, 0) <= now
+            for each in office.contracts.buying
+            if self._backoff.get(each.seller, 0) <= now and not office.is_held_off(each.seller, now)
         ]
-        self._round = deque(sorted(open_now, key=lambda each: each.seller in self._office.failed))
+        # Who has not kept its word loses its turn to those who have.
+        open_now.sort(key=lambda each: (each.seller in office.failed, office.strikes(each.seller)))
+        self._round = deque(open_now)
         self.apart = {each: until for each, until in self.apart.items() if until > now}
         self._resume = now
 
@@ -115,7 +124,7 @@ class Buyer:
         assert self._round is not None
         while self._round:
             contract = self._round.popleft()
-            keys = self._choose(contract, contract.low)
+            keys = self._choose(contract, contract.low, now)
             if keys:
                 number = self._office.books.number + 1
                 tasks = tuple(self._office.books.holdings[key].task for key in keys)
@@ -130,7 +139,7 @@ class Buyer:
             self._go_on(now)
 
     def _choose(
-        self, contract: Contract, price: float, among: Sequence[LoanId] | None = None
+        self, contract: Contract, price: float, now: int, among: Sequence[LoanId] | None = None
     ) -> list[LoanId]:
         books, rules = self._office.books, self._office.rules
         loads: list[tuple[LoanId, Load]] = [
@@ -139,6 +148,7 @@ class Buyer:
             if holding.is_idle and holding.onward and contract.allows(holding.task.kind)
             if not self._is_leaving(key) and (among is None or key in among)
             if (contract.seller, holding.task.id) not in self.apart
+            if not self._office.is_held_off(contract.seller, now, holding.task.id)
         ]
         return choose_offer(
             self._office.cost,
@@ -154,6 +164,9 @@ class Buyer:
         books, rules = self._office.books, self._office.rules
         offer = books.offers[number]
         hold = (rules.answer + rules.pause) * (len(self._office.contracts.buying) + 1)
+        contract = self._office.contracts.to(offer.partner)
+        if contract is not None:
+            hold = min(hold, longest_hold(contract, rules))
         self._awaited[number] = now + rules.answer
         message = Offer(number, offer.price, offer.tasks, hold)
         self._office.ask(("offer", number), offer.partner, message, now)
@@ -171,18 +184,8 @@ class Buyer:
         self._hold_off(partner, now)
 
     def _hold_off(self, partner: str, now: int) -> None:
-        self._backoff[partner] = now + self._wait(partner)
+        self._backoff[partner] = now + self._office.wait(partner)
         self._resume = now + self._office.rules.pause
-
-    def _wait(self, partner: str) -> int:
-        """Before one who has refused is asked again."""
-        contract = self._office.contracts.to(partner)
-        rules = self._office.rules
-        if rules.backoff is not None:
-            return rules.backoff
-        if contract is not None and contract.duration is not None:
-            return contract.duration
-        return rules.period
 
     def _settle(self, now: int) -> None:
         """All partners have been asked, and none has accepted."""
@@ -190,7 +193,7 @@ class Buyer:
             offer = self._office.books.offers[number]
             contract = self._office.contracts.to(offer.partner)
             offered = [key for key in offer.keys if key.task in answer.tasks]
-            keys = [] if contract is None else self._choose(contract, answer.price, offered)
+            keys = [] if contract is None else self._choose(contract, answer.price, now, offered)
             if keys:
                 self._deal(answer, keys, now)
                 return

@@ -42,8 +42,13 @@ class Loan:
     epoch: Epoch
     state: LoanState = LoanState.SHIPPING
     bucket: int = 0
+    handed: int = 0
+    """When it was handed over: nothing can have been served before."""
     since: int = 0
+    """The begin of its last period."""
     periods: int = 0
+    served: int = 0
+    """Microseconds that the partner has a receipt for."""
     asked: tuple[int, float] | None = None
     """The period for which it is to be renewed, and the units that are paid for it."""
     home: Epoch = ()
@@ -67,7 +72,12 @@ class Holding:
     onward: bool = True
     bucket: int = 0
     since: int = 0
+    """The begin of its last period."""
     periods: int = 0
+    served: int | None = None
+    """Microseconds for which there is a receipt; None: the lender has given none."""
+    claimed: int = 0
+    """Microseconds that I claim, when it is given back."""
 
     @property
     def is_here(self) -> bool:

@@ -1,25 +1,35 @@
-"""Who owes whom how much: one entry for each period of each loan, on both sides alike."""
+"""Who owes whom how much: an entry for each period of each loan, on both sides alike.
+
+While a loan goes on, each period that was agreed counts in full. When it is over, it is settled by
+the time that was served: part of a period costs that part, and time beyond the last period is paid
+at its price. Both sides settle by the same two numbers, in whole microseconds, so their entries are
+equal to the last digit.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from holdfast.protocol.contracts.tasks import LoanId
 
-__all__ = ["Difference", "Entry", "Ledger", "reconcile"]
+__all__ = ["Account", "Difference", "Dispute", "Entry", "Ledger", "reckon", "reconcile"]
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """The buyer pays price · units to the seller, for one period."""
+    """Payment of the buyer to the seller for one period: price · units, or a part of it."""
 
     loan: LoanId
     period: int
     seller: str
     price: float
     units: float
+    duration: int | None = None
+    """Of the period, in microseconds; None: it has no end and is paid once."""
+    served: int | None = None
+    """Microseconds of it that are paid; None: all."""
 
     @property
     def buyer(self) -> str:
@@ -27,12 +37,37 @@ class Entry:
 
     @property
     def amount(self) -> float:
-        return self.price * self.units
+        whole = self.price * self.units
+        if self.served is None or self.duration is None:
+            return whole
+        return whole * (self.served / self.duration)
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """The end of a loan: periods that were agreed, and microseconds that were served in all."""
+
+    periods: int
+    served: int
+
+
+@dataclass(frozen=True, slots=True)
+class Dispute:
+    """An end of a loan on which the two do not agree: the ledger of each keeps its own amount."""
+
+    loan: LoanId
+    partner: str
+    mine: float
+    theirs: float
+
+    def __str__(self) -> str:
+        place = f"{self.loan.task}, offer {self.loan.number} of {self.loan.lender}"
+        return f"{place}: {self.mine:g} here, {self.theirs:g} by {self.partner}"
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Where two ledgers do not say the same of a period."""
+    """A period of which two ledgers do not say the same."""
 
     loan: LoanId
     period: int
@@ -45,30 +80,73 @@ class Difference:
         return f"{place}, period {self.period}: {said[0]} here, {said[1]} there"
 
 
-class Ledger:
-    """The entries of one participant."""
+def reckon(entries: Iterable[Entry], account: Account) -> list[Entry]:
+    """The entries of a loan that is over by this account."""
+    agreed = sorted(
+        (each for each in entries if each.period < account.periods), key=lambda each: each.period
+    )
+    if not agreed or agreed[0].duration is None:
+        return agreed
+    found = []
+    left = account.served
+    duration = agreed[0].duration
+    for each in agreed:
+        part = min(left, duration)
+        left -= part
+        if part > 0:
+            found.append(replace(each, served=None if part == duration else part))
+    if left > 0:
+        found.append(replace(agreed[-1], period=agreed[-1].period + 1, served=left))
+    return found
 
-    def __init__(self, me: str, entries: Iterable[Entry] = ()) -> None:
+
+class Ledger:
+    """The entries of one participant, by loan."""
+
+    def __init__(
+        self,
+        me: str,
+        entries: Iterable[Entry] = (),
+        settled: Mapping[LoanId, Account] | None = None,
+        disputes: Iterable[Dispute] = (),
+    ) -> None:
         self.me = me
-        self._entries = {(each.loan, each.period): each for each in entries}
+        self._entries: dict[LoanId, dict[int, Entry]] = {}
+        self.settled = dict(settled or {})
+        """Loans that are over."""
+        self.disputes = {each.loan: each for each in disputes}
+        for each in entries:
+            self.write(each)
 
     def __iter__(self) -> Iterator[Entry]:
-        return iter(self._entries.values())
+        for found in self._entries.values():
+            yield from found.values()
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return sum(map(len, self._entries.values()))
 
     def write(self, entry: Entry) -> None:
         """Once; what stands stays."""
-        self._entries.setdefault((entry.loan, entry.period), entry)
+        self._entries.setdefault(entry.loan, {}).setdefault(entry.period, entry)
 
-    def void(self, loan: LoanId, paid: int) -> None:
-        """Only the first periods are paid."""
-        for key in [key for key in self._entries if key[0] == loan and key[1] >= paid]:
-            del self._entries[key]
+    def settle(self, loan: LoanId, account: Account) -> None:
+        """The loan is over; what was served is paid."""
+        if loan in self._entries:
+            self._entries[loan] = {e.period: e for e in reckon(self.of(loan), account)}
+            self.settled[loan] = account
 
-    def periods(self, loan: LoanId) -> int:
-        return sum(each == loan for each, _ in self._entries)
+    def value(self, loan: LoanId, account: Account) -> float:
+        """What a loan costs if it ends like this."""
+        return math.fsum(each.amount for each in reckon(self.of(loan), account))
+
+    def dispute(self, dispute: Dispute) -> None:
+        self.disputes[dispute.loan] = dispute
+
+    def of(self, loan: LoanId) -> list[Entry]:
+        return list(self._entries.get(loan, {}).values())
+
+    def entry(self, loan: LoanId, period: int) -> Entry | None:
+        return self._entries.get(loan, {}).get(period)
 
     def with_partner(self, partner: str) -> list[Entry]:
         return [each for each in self if partner in (each.buyer, each.seller)]

@@ -7,13 +7,16 @@ partner is silent, behind a fence: its readers refuse the partner's outputs from
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from holdfast.protocol.contracts.choosing import is_worth_keeping_out
 from holdfast.protocol.contracts.commands import Halt, Prepare, Resume, Start, Stop
 from holdfast.protocol.contracts.holdings import Holding, Loan, LoanState
-from holdfast.protocol.contracts.loads import Load, Units, total
+from holdfast.protocol.contracts.ledger import Account, Dispute
+from holdfast.protocol.contracts.loads import Units, total
 from holdfast.protocol.contracts.messages import (
+    Alive,
     Beat,
     Cancel,
     Closed,
@@ -23,6 +26,7 @@ from holdfast.protocol.contracts.messages import (
     Release,
     Renew,
     Renewed,
+    Report,
     Ship,
     Shipment,
     Takeover,
@@ -31,6 +35,8 @@ from holdfast.protocol.contracts.office import Office
 from holdfast.protocol.contracts.records import (
     Aborted,
     Asked,
+    Counted,
+    Disputed,
     Failed,
     Handed,
     Home,
@@ -44,6 +50,10 @@ from holdfast.protocol.contracts.tasks import Epoch, LoanId
 __all__ = ["Lender"]
 
 
+DRIFT = 100
+"""The share of a time by which clocks of partners may differ is one of so many."""
+
+
 class Lender:
     def __init__(self, office: Office) -> None:
         self._office = office
@@ -55,6 +65,23 @@ class Lender:
         self.wanted: set[LoanId] = set()
         """Keys that one's own lender wants back: they are not renewed."""
         self._beaten = 0
+        self._served: dict[LoanId, int] = {}
+        """Microseconds that partners claim, as far as they can be; receipts follow."""
+        self._down: dict[LoanId, tuple[int, int]] = {}
+        """How long a task has not run at its partner, less how long it has, and when it was looked
+        at: one that runs half of the time or less comes home."""
+        self._recalled: set[LoanId] = set()
+
+    def excuse(self, gap: int, now: int) -> None:
+        """We were not running: nobody had that time."""
+        half = now - self._office.rules.prepare // 2
+        self._shipped = {
+            each: min(now, max(since + gap, half)) for each, since in self._shipped.items()
+        }
+
+    def runs(self, loan: LoanId) -> bool:
+        """Whether the partner says so."""
+        return self._down.get(loan, (0, 0))[0] == 0
 
     # Going out.
 
@@ -85,12 +112,12 @@ class Lender:
         if loan is None or loan.id not in self._halting:
             return False
         self._halting.discard(loan.id)
-        self._office.write(Handed(loan.id, bucket))
+        self._office.write(Handed(loan.id, bucket, now))
         self._commit(loan, now)
         return True
 
     def _commit(self, loan: Loan, now: int) -> None:
-        message = Commit(loan.id, loan.bucket)
+        message = Commit(loan.id, loan.bucket, loan.price, loan.units, loan.duration)
         self._office.ask(("commit", loan.id), loan.partner, message, now)
 
     def taken(self, sender: str, loan: LoanId, now: int) -> None:
@@ -98,6 +125,7 @@ class Lender:
         if found is not None and found.state is LoanState.HANDED:
             self._office.answered(("commit", loan))
             self._office.write(Out(loan, now))
+            self._down[loan] = (0, now)
             holding = self._holding(loan)
             self._office.do(Stop(holding.task.id, holding.running))
 
@@ -107,11 +135,16 @@ class Lender:
             return
         if found.state is LoanState.SHIPPING:
             self._abort(loan, now)
-        elif found.state is LoanState.HANDED:
+        elif found.state in (LoanState.HANDED, LoanState.OUT):
+            # It was told that it runs there, and it does not.
+            self._office.strike(sender, now, loan.task)
             self._fail(found, now)
 
     def _abort(self, loan: LoanId, now: int) -> None:
+        """The partner has accepted it and does not get it to run."""
         holding = self._holding(loan)
+        assert holding.loan is not None
+        self._office.strike(holding.loan.partner, now, loan.task)
         is_halting = loan in self._halting
         self._office.write(Aborted(loan))
         self.tell(now)
@@ -148,7 +181,12 @@ class Lender:
         if partners and now >= self._beaten + self._office.rules.beat:
             self._beaten = now
             for partner in sorted(partners):
-                self._office.say(partner, Beat())
+                receipts = tuple(
+                    (each.id, each.served)
+                    for each in self._office.books.loans
+                    if each.partner == partner and each.state is LoanState.OUT
+                )
+                self._office.say(partner, Beat(receipts))
 
     @property
     def due(self) -> int | None:
@@ -162,7 +200,7 @@ class Lender:
                 and loan.duration is not None
                 and not self._is_settling(loan)
             ):
-                times.append(loan.since + loan.periods * loan.duration)
+                times.append(loan.since + loan.duration)
         return min(times, default=None)
 
     def _is_settling(self, loan: Loan) -> bool:
@@ -170,15 +208,54 @@ class Lender:
             self._office.is_asking((what, loan.id)) for what in ("renew", "recall")
         )
 
-    def measured(self, sender: str, loads: Sequence[tuple[LoanId, Load]]) -> None:
-        """What is on loan takes so much now, the partner says."""
-        for each, load in loads:
-            loan = self._office.books.loan(each)
-            if loan is None or loan.partner != sender or loan.state is not LoanState.OUT:
-                continue
-            holding = self._holding(each)
-            if load != holding.task.load:
-                self._office.write(Restated(holding.key, load))
+    def alive(self, sender: str, said: Alive, now: int) -> None:
+        """What is on loan takes so much now, the partner says, and whether it runs."""
+        reports = {each.loan: each for each in said.reports}
+        for loan in self._office.books.loans:
+            if loan.partner == sender and loan.state is LoanState.OUT:
+                self._hear_of(loan, reports.get(loan.id), now)
+
+    def _hear_of(self, loan: Loan, report: Report | None, now: int) -> None:
+        """None: the partner knows nothing of it."""
+        self._look_after(loan, report is not None and report.runs, now)
+        if report is None or loan.state is not LoanState.OUT:
+            return
+        holding = self._holding(loan.id)
+        if report.load != holding.task.load:
+            self._office.write(Restated(holding.key, report.load))
+        claimed = self._accept(loan, report.served, now)
+        if loan.served == 0 or claimed >= loan.served + self._office.rules.patience:
+            self._count(loan)
+
+    def _look_after(self, loan: Loan, runs: bool, now: int) -> None:
+        down, since = self._down.get(loan.id, (0, now))
+        passed = min(now - since, self._office.rules.patience)
+        down = max(0, down - passed if runs else down + passed)
+        self._down[loan.id] = (down, now)
+        if down >= self._office.rules.prepare:
+            self._office.strike(loan.partner, now, loan.id.task)
+            self._fail(loan, now)
+
+    def _accept(self, loan: Loan, claim: int, now: int) -> int:
+        """As much of a claim as can be: nothing was served before it was handed over."""
+        passed = max(0, now - loan.handed)
+        claim = min(claim, passed + passed // DRIFT)
+        self._served[loan.id] = max(claim, self._served_by(loan))
+        return self._served[loan.id]
+
+    def _served_by(self, loan: Loan) -> int:
+        return max(loan.served, self._served.get(loan.id, 0))
+
+    def _count(self, loan: Loan) -> None:
+        """Write down what was served, before it is receipted or the loan is over."""
+        served = self._served_by(loan)
+        if served > loan.served:
+            self._office.write(Counted(loan.id, served))
+
+    def count_all(self) -> None:
+        """Loans that are about to be called off cost what was served until now."""
+        for loan in self._office.books.loans:
+            self._count(loan)
 
     def _review(self, loan: Loan, now: int) -> None:
         """A period is over: have the task back, or pay for another."""
@@ -197,6 +274,7 @@ class Lender:
             self._office.write(Asked(loan.id, loan.periods, amount))
             self._renew(loan, now)
         else:
+            self._recalled.add(loan.id)
             self._office.ask(("recall", loan.id), loan.partner, Recall(loan.id), now)
 
     def _renew(self, loan: Loan, now: int) -> None:
@@ -206,12 +284,13 @@ class Lender:
     def _comes_home(self, loan: LoanId) -> bool:
         return loan in self._homing or self._office.is_asking(("recall", loan))
 
-    def renewed(self, sender: str, said: Renewed) -> None:
+    def renewed(self, sender: str, said: Renewed, now: int) -> None:
         loan = self._known(sender, said.loan)
         if loan is not None and loan.asked == (said.period, said.units):
             self._office.answered(("renew", loan.id))
             if said.period == loan.periods:
-                self._office.write(Served(loan.id, said.period, said.units))
+                self._office.write(Served(loan.id, said.period, said.units, now))
+                self._office.clear(sender, loan.id.task)
 
     # Coming home.
 
@@ -223,6 +302,7 @@ class Lender:
         self._office.answered(("renew", loan))
         self._office.answered(("recall", loan))
         if loan not in self._homing:
+            self._judge(found, now)
             holding = self._holding(loan)
             self._homing[loan] = holding.next_epoch
             self._office.do(Prepare(holding.task.id, holding.next_epoch, sender))
@@ -237,28 +317,54 @@ class Lender:
         loan = self._known(sender, said.loan)
         if loan is None:
             if said.loan not in self._office.books.untold:
-                self._office.say(sender, Closed(said.loan))
+                self._close(sender, said.loan)
             return
         if loan.state is not LoanState.OUT:
             return
+        if loan.id not in self._homing:
+            self._judge(loan, now)
         if loan.asked is not None and loan.asked[0] == loan.periods < said.periods:
-            self._office.write(Served(loan.id, *loan.asked))
-        self._come_home(loan, said.bucket, self._holding(loan.id).next_epoch)
-        self._office.say(sender, Closed(said.loan))
+            self._office.write(Served(loan.id, *loan.asked, now))
+        account = Account(loan.periods, self._accept(loan, said.served, now))
+        self._check_claim(loan, Account(loan.periods, said.served), account)
+        self._come_home(loan, said.bucket, self._holding(loan.id).next_epoch, account)
+        self._close(sender, said.loan)
 
-    def _come_home(self, loan: Loan, bucket: int, epoch: Epoch) -> None:
+    def _judge(self, loan: Loan, now: int) -> None:
+        """One who gives back what is not asked for before its period is over has not kept it."""
+        if loan.id not in self._recalled and not _is_due(loan, now) and loan.periods <= 1:
+            self._office.strike(loan.partner, now, loan.id.task)
+        else:
+            self._office.clear(loan.partner, loan.id.task)
+
+    def _check_claim(self, loan: Loan, claim: Account, account: Account) -> None:
+        """A claim to more than can have been served is not paid, and not forgotten."""
+        ledger = self._office.books.ledger
+        mine, theirs = ledger.value(loan.id, account), ledger.value(loan.id, claim)
+        if theirs > mine:
+            self._office.write(Disputed(Dispute(loan.id, loan.partner, mine, theirs)))
+
+    def _close(self, sender: str, loan: LoanId) -> None:
+        ledger = self._office.books.ledger
+        account = Account(0, 0)
+        if all(each.seller == sender for each in ledger.of(loan)):
+            account = ledger.settled.get(loan, account)
+        self._office.say(sender, Closed(loan, account.periods, account.served))
+
+    def _come_home(
+        self, loan: Loan, bucket: int, epoch: Epoch, account: Account | None = None
+    ) -> None:
         holding = self._holding(loan.id)
         self._forget(loan.id)
-        self._office.write(Home(loan.id, epoch))
+        self._office.write(Home(loan.id, epoch, account))
         self._office.do(Start(holding.task.id, epoch, bucket))
 
     def _fail(self, loan: Loan, now: int) -> None:
         """The partner is gone, or as good as: nobody will read what it still makes."""
         epoch = self._holding(loan.id).next_epoch
-        served = 0 if loan.duration is None else (now - loan.since) // loan.duration
-        paid = min(loan.periods, served)
+        account = Account(loan.periods, self._served_by(loan))
         self._forget(loan.id)
-        self._office.write(Failed(loan.id, epoch, paid))
+        self._office.write(Failed(loan.id, epoch, account))
         self._office.fence(loan.id.task, epoch, now)
         self.tell(now)
 
@@ -269,23 +375,34 @@ class Lender:
 
     def _forget(self, loan: LoanId) -> None:
         self._homing.pop(loan, None)
+        self._served.pop(loan, None)
+        self._down.pop(loan, None)
+        self._recalled.discard(loan)
         self._halting.discard(loan)
         self._arrived(loan)
         for what in ("commit", "renew", "recall", "takeover"):
             self._office.answered((what, loan))
 
-    def cancelled(self, sender: str, loan: LoanId) -> None:
+    def cancelled(self, sender: str, loan: LoanId, claimed: float) -> None:
+        """The partner knows, and says what it is owed."""
         told = self._office.books.untold.get(loan)
         if told is not None and told[0] == sender:
             self._office.answered(("tell", loan))
+            mine = math.fsum(each.amount for each in self._office.books.ledger.of(loan))
+            if not math.isclose(mine, claimed, rel_tol=1e-9, abs_tol=1e-12):
+                self._office.write(Disputed(Dispute(loan, sender, mine, claimed)))
             self._office.write(Told(loan))
 
     def tell(self, now: int) -> None:
         """Whoever still thinks that something is his is told that it is not."""
-        for loan, (partner, paid) in self._office.books.untold.items():
+        for loan, (partner, account) in self._office.books.untold.items():
             if not self._office.is_asking(("tell", loan)):
                 self._forget(loan)
-                message = Cancel(loan, paid) if loan.task else Release(loan.number)
+                message = (
+                    Cancel(loan, account.periods, account.served)
+                    if loan.task
+                    else Release(loan.number)
+                )
                 self._office.ask(("tell", loan), partner, message, now)
 
     # After a crash.
@@ -317,7 +434,7 @@ class Lender:
             return found
         told = self._office.books.untold.get(loan)
         if told is not None and told[0] == sender:
-            self._office.say(sender, Cancel(loan, told[1]))
+            self._office.say(sender, Cancel(loan, told[1].periods, told[1].served))
         return None
 
 
@@ -325,5 +442,5 @@ def _is_due(loan: Loan, now: int) -> bool:
     return (
         loan.state is LoanState.OUT
         and loan.duration is not None
-        and now >= loan.since + loan.periods * loan.duration
+        and now >= loan.since + loan.duration
     )

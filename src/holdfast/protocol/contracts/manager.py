@@ -66,7 +66,7 @@ class Manager:
         self.books = Books(me, journal)
         self._office = Office(self.books, cost, contracts, rules or Rules())
         self._lender = Lender(self._office)
-        self._borrower = Borrower(self._office, self._lender.wanted)
+        self._borrower = Borrower(self._office, self._lender.wanted, self._lender.runs)
         self._seller = Seller(self._office)
         self.buyer = Buyer(self._office, self._lender.ship, self._borrower.is_leaving)
         self.buyer.next_round = now
@@ -120,12 +120,26 @@ class Manager:
         return min((each for each in times if each is not None), default=None)
 
     def wake(self, now: int) -> list[Command]:
+        self._look(now)
         self._seller.wake(now)
         self._lender.wake(now)
         self._borrower.wake(now)
         self.buyer.wake(now)
         self._lender.tell(now)
         self._office.repeat(now)
+        return self._done(now)
+
+    def _look(self, now: int) -> None:
+        """If we were not running, what seems missing may be waiting at our door."""
+        gap = self._office.look(now)
+        self._borrower.count(now, gap)
+        if gap:
+            self._lender.excuse(gap, now)
+            self.buyer.excuse(gap, now)
+
+    def _done(self, now: int) -> list[Command]:
+        due = self.due
+        self._office.expected = None if due is None else max(now, due)
         return self._office.take_commands()
 
     # Its own tasks.
@@ -146,12 +160,16 @@ class Manager:
             raise InvalidArgumentError(f"task {task}: is not one of {self.me}")
         if holding.is_here:
             self._office.do(Stop(task, holding.running))
+        self._lender.count_all()
         self._office.write(Gone(task))
         self._lender.wake(now)
         return self._office.take_commands()
 
-    def measure(self, loads: Mapping[str, Load]) -> list[Command]:
-        """What the tasks take that run here."""
+    def measure(
+        self, loads: Mapping[str, Load], broken: frozenset[str] = frozenset()
+    ) -> list[Command]:
+        """What the tasks take that run here, and which are to run here and do not."""
+        self._office.broken = broken
         for holding in list(self.books.here):
             load = loads.get(holding.task.id)
             if load is not None and load != holding.task.load:
@@ -168,11 +186,11 @@ class Manager:
                 self._lender.prepared(holding, epoch, now)
         return self._office.take_commands()
 
-    def unable(self, task: str, epoch: Epoch) -> list[Command]:
+    def unable(self, task: str, epoch: Epoch, now: int) -> list[Command]:
         """A task could not be prepared here."""
         for holding in self._all_of(task):
             if holding.running == epoch:
-                self._borrower.unable(holding)
+                self._borrower.unable(holding, now)
         return self._office.take_commands()
 
     def halted(self, task: str, epoch: Epoch, bucket: int, now: int) -> list[Command]:
@@ -203,6 +221,7 @@ class Manager:
     def refused(self, task: str, epoch: Epoch, now: int) -> list[Command]:
         """Its readers have heard of a higher epoch: somebody else runs it."""
         self._office.answered(("fence", task, epoch))
+        self._lender.count_all()
         for holding in self._all_of(task):
             loan = holding.loan
             is_fencing = loan is not None and loan.state is LoanState.FENCING
@@ -222,6 +241,7 @@ class Manager:
 
     def receive(self, sender: str, message: Message, now: int) -> list[Command]:
         """`sender` is who it really is from: the shell has made sure."""
+        self._look(now)
         self._office.hear(sender, now)
         match message:
             case Offer():
@@ -231,19 +251,20 @@ class Manager:
             case Answer():
                 self.buyer.answer(sender, message, now)
             case Freed(number):
-                self._lender.cancelled(sender, LoanId(self.me, number, ""))
-            case Cancelled(loan):
-                self._lender.cancelled(sender, loan)
+                self._lender.cancelled(sender, LoanId(self.me, number, ""), 0.0)
+            case Cancelled():
+                self._lender.cancelled(sender, message.loan, message.amount)
             case Beat():
-                self._office.say(sender, Alive(self._borrower.loads_of(sender)))
-            case Alive(loads):
-                self._lender.measured(sender, loads)
+                self._borrower.receipts(sender, message)
+                self._office.say(sender, Alive(self._borrower.reports_for(sender)))
+            case Alive():
+                self._lender.alive(sender, message, now)
             case Ready() | Refuse() | Taken() | Renewed() | GiveBack() | HandBack():
                 self._hear_borrower(sender, message, now)
             case _:
                 self._hear_lender(sender, message, now)
         self._lender.wake(now)
-        return self._office.take_commands()
+        return self._done(now)
 
     def _hear_borrower(
         self,
@@ -259,7 +280,7 @@ class Manager:
             case Taken(loan):
                 self._lender.taken(sender, loan, now)
             case Renewed():
-                self._lender.renewed(sender, message)
+                self._lender.renewed(sender, message, now)
             case GiveBack(loan):
                 self._lender.give_back(sender, loan, now)
             case HandBack():
@@ -282,7 +303,8 @@ class Manager:
                 self._borrower.recall(sender, loan, now)
             case Takeover(loan):
                 self._borrower.take_over(sender, loan)
-            case Closed(loan):
-                self._borrower.closed(sender, loan)
+            case Closed():
+                self._borrower.closed(sender, message, now)
             case Cancel():
-                self._borrower.cancel(sender, message)
+                self._lender.count_all()
+                self._borrower.cancel(sender, message, now)

@@ -30,6 +30,7 @@ __all__ = [
     "Release",
     "Renew",
     "Renewed",
+    "Report",
     "Ship",
     "Shipment",
     "Taken",
@@ -105,10 +106,14 @@ class Refuse:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """Buyer: from this bucket on it is yours; I have run all before, and run none after."""
+    """Buyer: from this bucket on it is yours; I have run all before, and run none after. I pay
+    price · units for each duration."""
 
     loan: LoanId
     bucket: int
+    price: float
+    units: float
+    duration: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,45 +164,65 @@ class Takeover:
 
 @dataclass(frozen=True, slots=True)
 class HandBack:
-    """Seller: from this bucket on it is yours; so many periods I have served."""
+    """Seller: from this bucket on it is yours; so many periods were agreed, and so many
+    microseconds I have served."""
 
     loan: LoanId
     bucket: int
     periods: int
+    served: int
 
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """Buyer: it runs here again."""
+    """Buyer: it runs here again, and so much I pay."""
 
     loan: LoanId
+    periods: int
+    served: int
 
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
-    """Buyer: you do not run it any more; I pay so many periods, which you have served."""
+    """Buyer: you do not run it any more, and so much I pay. Never less than was receipted."""
 
     loan: LoanId
-    paid: int
+    periods: int
+    served: int
 
 
 @dataclass(frozen=True, slots=True)
 class Cancelled:
-    """Seller: I do not."""
+    """Seller: I do not, and so much I am owed: this amount."""
 
     loan: LoanId
+    periods: int
+    served: int
+    amount: float
 
 
 @dataclass(frozen=True, slots=True)
 class Beat:
-    """Buyer: are you there?"""
+    """Buyer: are you there? Of each loan, so many microseconds you have served: a receipt."""
+
+    receipts: tuple[tuple[LoanId, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A loan as its seller has it: what it takes, whether it runs, and microseconds served."""
+
+    loan: LoanId
+    load: Load
+    runs: bool
+    served: int
 
 
 @dataclass(frozen=True, slots=True)
 class Alive:
-    """Seller: I am, and this is what your tasks take here: only who runs one can measure it."""
+    """Seller: I am, and have these tasks of yours."""
 
-    loads: tuple[tuple[LoanId, Load], ...] = ()
+    reports: tuple[Report, ...] = ()
 
 
 Message = (

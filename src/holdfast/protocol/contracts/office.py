@@ -18,6 +18,8 @@ __all__ = ["Office"]
 
 SLOWEST = 32
 """Times `Rules.retry`: how rarely something is said again at last."""
+MOST_STRIKES = 6
+"""Doublings of the time for which a partner is not asked again."""
 
 
 @dataclass(slots=True)
@@ -25,6 +27,12 @@ class _Question:
     command: Send | Fence
     due: int
     wait: int
+
+
+@dataclass(slots=True)
+class _Strikes:
+    count: int = 0
+    until: int = 0
 
 
 class Office:
@@ -40,6 +48,12 @@ class Office:
         """Partners who did not answer when they should have."""
         self.resuming: set[LoanId] = set()
         """What does not run yet after a crash, for its readers have not said where it was."""
+        self.broken: frozenset[str] = frozenset()
+        """Tasks that are to run here and do not."""
+        self.expected: int | None = None
+        """When it is called again at the latest, if it runs."""
+        self._strikes: dict[tuple[str, str], _Strikes] = {}
+        """What partners, and tasks of partners, have not kept of what they said."""
         self._commands: list[Command] = []
         self._questions: dict[Hashable, _Question] = {}
 
@@ -87,9 +101,51 @@ class Office:
     def due(self) -> int | None:
         return min((each.due for each in self._questions.values()), default=None)
 
+    def look(self, now: int) -> int:
+        """How long we have not been running. What partners have said meanwhile waits to be heard,
+        so for that time nobody was silent, and there is some left to be heard in."""
+        gap = 0 if self.expected is None else now - self.expected
+        if gap <= self.rules.patience // 2:
+            return 0
+        for partner, heard in self.heard.items():
+            excused = max(heard + gap, now - self.rules.patience // 2)
+            self.heard[partner] = min(excused, now)
+        return gap
+
     def hear(self, partner: str, now: int) -> None:
         self.heard[partner] = now
         self.failed.discard(partner)
 
     def is_silent(self, partner: str, now: int) -> bool:
         return now - self.heard.setdefault(partner, now) > self.rules.patience
+
+    def wait(self, partner: str) -> int:
+        """Before one who has refused is asked again."""
+        if self.rules.backoff is not None:
+            return self.rules.backoff
+        contract = self.contracts.to(partner) or self.contracts.of(partner)
+        if contract is not None and contract.duration is not None:
+            return contract.duration
+        return self.rules.period
+
+    def strike(self, partner: str, now: int, task: str = "") -> None:
+        """It has not done what it said: it loses its turn, each time for twice as long, and for
+        this task longer than for others."""
+        for key in {(partner, ""), (partner, task)}:
+            strikes = self._strikes.setdefault(key, _Strikes())
+            doublings = min(strikes.count, MOST_STRIKES) + bool(key[1])
+            strikes.until = now + (self.wait(partner) << doublings)
+            strikes.count += 1
+
+    def clear(self, partner: str, task: str = "") -> None:
+        """It has done what it said."""
+        for key in ((partner, ""), (partner, task)):
+            self._strikes.pop(key, None)
+
+    def strikes(self, partner: str) -> int:
+        found = self._strikes.get((partner, ""))
+        return 0 if found is None else found.count
+
+    def is_held_off(self, partner: str, now: int, task: str = "") -> bool:
+        found = self._strikes.get((partner, task))
+        return found is not None and now < found.until

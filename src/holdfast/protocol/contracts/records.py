@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from holdfast.protocol.contracts.holdings import Holding
-from holdfast.protocol.contracts.ledger import Entry
+from holdfast.protocol.contracts.ledger import Account, Dispute, Entry
 from holdfast.protocol.contracts.loads import Load
 from holdfast.protocol.contracts.tasks import Epoch, LoanId, Task
 
@@ -17,6 +17,8 @@ __all__ = [
     "Asked",
     "Back",
     "Borrowed",
+    "Counted",
+    "Disputed",
     "Ended",
     "Failed",
     "Gone",
@@ -124,6 +126,7 @@ class Handed:
 
     loan: LoanId
     bucket: int
+    at: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,15 +152,16 @@ class Failed:
 
     loan: LoanId
     epoch: Epoch
-    paid: int
+    account: Account
 
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """I run it again, as this epoch."""
+    """I run it again, as this epoch. The account is None when it was settled before."""
 
     loan: LoanId
     epoch: Epoch
+    account: Account | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,10 +215,11 @@ class Took:
 
 @dataclass(frozen=True, slots=True)
 class Back:
-    """From this bucket on I do not run it; its lender does."""
+    """From this bucket on I do not run it; its lender does. I have served so long."""
 
     loan: LoanId
     bucket: int
+    served: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,10 +231,10 @@ class Overruled:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A loan to me is over; only so many periods are paid, None: all that were begun."""
+    """A loan to me is over; None: it had not begun."""
 
     loan: LoanId
-    paid: int | None = None
+    account: Account | None = None
 
 
 # Of both.
@@ -237,11 +242,27 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A later period of a loan for which money is due."""
+    """A later period of a loan for which money is due, from then on."""
 
     loan: LoanId
     period: int
     units: float
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """Of a loan, so many microseconds of service were receipted, or are about to be."""
+
+    loan: LoanId
+    served: int
+
+
+@dataclass(frozen=True, slots=True)
+class Disputed:
+    """We do not agree on the end of a loan."""
+
+    dispute: Dispute
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,10 +275,12 @@ class Summary:
     promises: tuple[Promised, ...]
     promised: tuple[tuple[str, int], ...]
     """Buyers, and the highest number that each was promised anything for."""
-    untold: tuple[tuple[LoanId, str, int], ...]
-    """Loans that are over, whom to tell, and how many periods are paid."""
+    untold: tuple[tuple[LoanId, str, Account], ...]
+    """Loans that are over, whom to tell, and what is paid."""
     entries: tuple[Entry, ...]
-    """Of the ledger."""
+    """Of the ledger, as what follows."""
+    settled: tuple[tuple[LoanId, Account], ...] = ()
+    disputes: tuple[Dispute, ...] = ()
 
 
 Record = (
@@ -283,5 +306,7 @@ Record = (
     | Overruled
     | Ended
     | Served
+    | Counted
+    | Disputed
     | Summary
 )

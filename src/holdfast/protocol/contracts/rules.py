@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 
 from holdfast.errors import InvalidArgumentError
+from holdfast.protocol.contracts.contract import Contract
 
-__all__ = ["SECOND", "Rules"]
+__all__ = ["SECOND", "Rules", "longest_hold"]
 
 SECOND = 1_000_000
 
@@ -34,6 +35,8 @@ class Rules:
     """Silence after which a partner is taken to have failed."""
     margin: float = 0.0
     """The share of a price by which a move must pay, on either side: against loads that tremble."""
+    tolerance: float = 0.1
+    """The share by which a task may take more than is paid for another period of it."""
     migration: float = 0.0
     """What one move of a task costs, in the money of the costs and per duration."""
     competitors: int = 0
@@ -48,5 +51,13 @@ class Rules:
         for name in ("period", "answer", "retry", "beat", "patience", "prepare"):
             if getattr(self, name) == 0:
                 raise InvalidArgumentError(f"{name}: 0 leaves no time; give more")
-        if self.margin >= 1:
-            raise InvalidArgumentError(f"margin: {self.margin} leaves nothing; give less than 1")
+        for name in ("margin", "tolerance"):
+            if getattr(self, name) >= 1:
+                raise InvalidArgumentError(
+                    f"{name}: {getattr(self, name)} leaves nothing; give less than 1"
+                )
+
+
+def longest_hold(contract: Contract, rules: Rules) -> int:
+    """Microseconds for which a place is kept at most that was promised and is not taken."""
+    return rules.prepare if contract.duration is None else contract.duration

@@ -13,12 +13,15 @@ from holdfast.protocol.contracts.contract import Contract
 from holdfast.protocol.contracts.messages import Answer, Freed, Offer
 from holdfast.protocol.contracts.office import Office
 from holdfast.protocol.contracts.records import Promised, Unpromised
+from holdfast.protocol.contracts.rules import longest_hold
 from holdfast.protocol.contracts.tasks import Task
 
 __all__ = ["MAX_TASKS", "Seller"]
 
 MAX_TASKS = 10_000
 """In one offer."""
+MAX_PROMISES = 4
+"""To one buyer at a time: it makes one offer at a time, and a letter may be late."""
 
 
 class Seller:
@@ -43,7 +46,12 @@ class Seller:
         if promise is not None:
             tasks = tuple(task.id for task in promise.tasks)
             self._office.say(buyer, Answer(offer.number, promise.price, tasks))
-        elif offer.number <= books.promised.get(buyer, 0) or not self._is_fair(buyer, offer):
+        elif (
+            offer.number <= books.promised.get(buyer, 0)
+            or self._office.is_held_off(buyer, now)
+            or sum(each == buyer for each, _ in books.promises) >= MAX_PROMISES
+            or not self._is_fair(buyer, offer)
+        ):
             self._office.say(buyer, Answer(offer.number, offer.price, ()))
         else:
             known = self._offers.get(buyer)
@@ -78,7 +86,9 @@ class Seller:
     def wake(self, now: int) -> None:
         for (buyer, number), promise in list(self._office.books.promises.items()):
             if promise.until <= now:
+                # It was neither taken nor released: places cannot be had for nothing.
                 self._office.write(Unpromised(buyer, number))
+                self._office.strike(buyer, now)
         if self._closing is not None and self._closing <= now:
             self._closing = None
             offers, self._offers = self._offers, {}
@@ -89,13 +99,18 @@ class Seller:
         contract = self._office.contracts.of(buyer)
         price: float = offer.price
         names: tuple[str, ...] = ()
-        possible = keep_apart(self._office.books.committed, offer.tasks)
+        runnable = [
+            task
+            for task in offer.tasks
+            if not self._office.is_held_off(self._office.me, now, task.id)
+        ]
+        possible = keep_apart(self._office.books.committed, runnable)
         apart = tuple(task.id for task in offer.tasks if task not in possible)
         if contract is not None:
             price, names = self._value(contract, offer.price, possible)
-        if names:
+        if contract is not None and names:
             tasks = tuple(task for task in offer.tasks if task.id in names)
-            until = now + offer.hold
+            until = now + min(offer.hold, longest_hold(contract, self._office.rules))
             self._office.write(Promised(buyer, offer.number, price, tasks, until))
         self._office.say(buyer, Answer(offer.number, price, names, apart))
 

@@ -249,7 +249,7 @@ class FederationWorld:
         if (task, epoch) not in party.runs:
             return
         if self.random.random() < self.scenario.unable:
-            self._tell(party.name, lambda m: m.unable(task, epoch))
+            self._tell(party.name, lambda m: m.unable(task, epoch, self.now))
         else:
             self._tell(party.name, lambda m: m.prepared(task, epoch, self.now))
 

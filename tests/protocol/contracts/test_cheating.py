@@ -1,0 +1,455 @@
+"""A partner that says what it likes: the money and the tasks of the other are safe all the same.
+
+Each test is an attack of one side, with letters that it may really sign; the other side is honest.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from holdfast.protocol.contracts import (
+    SECOND,
+    Books,
+    Contract,
+    Fence,
+    Load,
+    LoanId,
+    State,
+    Task,
+    reconcile,
+)
+from holdfast.protocol.contracts.messages import (
+    Alive,
+    Answer,
+    Beat,
+    Cancel,
+    Cancelled,
+    Closed,
+    Commit,
+    GiveBack,
+    HandBack,
+    Offer,
+    Ready,
+    Recall,
+    Refuse,
+    Release,
+    Renew,
+    Renewed,
+    Report,
+    Ship,
+    Shipment,
+    Taken,
+    Takeover,
+)
+from tests.protocol.contracts.rig import RULES, Rig, ones
+
+DURATION = 60 * SECOND
+AB = Contract("a", "b", 4, 4, duration=DURATION)
+LOAN = LoanId("a", 1, "t0")
+
+
+def lent() -> Rig:
+    """One unit of load is with b, for 4 a minute."""
+    rig = Rig([AB], a=ones("t", 5), b=[])
+    rig.has_readers = True
+    rig.settle()
+    assert rig.runs("b") == ["t0"]
+    return rig
+
+
+def buyer_says(rig: Rig, *messages: object) -> None:
+    """The buyer is a cheat from now on: what it would say itself is lost."""
+    for message in messages:
+        rig.say("a", "b", message)
+
+
+def take_as_buyer(rig: Rig, units: float = 1.0) -> LoanId:
+    """Have b take a task, by letters that no manager has written."""
+    rig.say("a", "b", Offer(7, 4, (Task("x", Load(units)),), SECOND))
+    rig.now += RULES.gather
+    rig.wake("b")
+    loan = LoanId("a", 7, "x")
+    buyer_says(rig, Ship(7, 4, (Shipment("x", (1,)),)), Commit(loan, 3, 4, units, DURATION))
+    assert rig.take(Taken) == [Taken(loan)]
+    return loan
+
+
+def serve(rig: Rig, loan: LoanId, span: int, *, receipts: bool = True) -> None:
+    """Have b run it while the buyer beats, and perhaps acknowledges."""
+    end = rig.now + span
+    while rig.now < end:
+        rig.now += SECOND
+        rig.wake("b")
+        found = [report for each in rig.take(Alive) for report in each.reports]
+        receipt = tuple((loan, report.served) for report in found) if receipts else ()
+        buyer_says(rig, Beat(receipt))
+
+
+# What a buyer may try.
+
+
+@pytest.mark.parametrize("paid", [(0, 0), (1, 0), (5, 1), (0, 10**18), (-3, -5), (1, SECOND)])
+def test_the_word_of_a_buyer_erases_nothing_that_it_has_acknowledged(paid) -> None:
+    rig = Rig([AB], a=[], b=[])
+    loan = take_as_buyer(rig)
+    serve(rig, loan, DURATION)
+    buyer_says(rig, Renew(loan, 1, 1.0))
+    assert rig.take(Renewed) == [Renewed(loan, 1, 1.0)]
+    serve(rig, loan, DURATION // 2)
+    buyer_says(rig, Cancel(loan, *paid))
+    ledger = rig.managers["b"].books.ledger
+    assert ledger.balance("a") == pytest.approx(4 * 1.5, rel=0.02)
+    (dispute,) = ledger.disputes.values()
+    assert (dispute.loan, dispute.partner) == (loan, "a")
+    assert dispute.theirs < dispute.mine
+    (told,) = rig.take(Cancelled)
+    assert told.amount == dispute.mine, "and it is told what it owes"
+    assert rig.runs("b") == [], "the task is its own, and is ended"
+    again = Books("b", rig.journals["b"])
+    assert list(again.ledger) == list(ledger)
+    assert again.ledger.disputes == ledger.disputes
+    assert Books("b", [again.summary()]).summary() == again.summary()
+
+
+def test_a_cancel_that_pays_what_was_served_is_no_dispute() -> None:
+    rig = Rig([AB], a=[], b=[])
+    loan = take_as_buyer(rig)
+    serve(rig, loan, DURATION // 2)
+    buyer_says(rig, Cancel(loan, 1, DURATION // 2))
+    ledger = rig.managers["b"].books.ledger
+    assert ledger.balance("a") == pytest.approx(2)
+    assert ledger.disputes == {}
+
+
+def test_a_buyer_that_acknowledges_nothing_gets_one_period_at_most() -> None:
+    rig = Rig([AB], a=[], b=[])
+    loan = take_as_buyer(rig)
+    serve(rig, loan, DURATION, receipts=False)
+    buyer_says(rig, Renew(loan, 1, 1.0))
+    assert rig.take(Renewed) == [], "not before there is a receipt"
+    serve(rig, loan, 2 * RULES.patience + SECOND, receipts=False)
+    assert GiveBack(loan) in rig.take(GiveBack)
+    serve(rig, loan, 4 * RULES.patience, receipts=False)
+    assert rig.runs("b") == []
+    assert any(each.loan == loan for each in rig.take(HandBack))
+
+
+def test_a_buyer_that_acknowledges_and_does_not_order_is_served_on_at_its_own_expense() -> None:
+    """It may be about to take its task home: that is paid by what it acknowledges."""
+    rig = Rig([AB], a=[], b=[])
+    loan = take_as_buyer(rig)
+    serve(rig, loan, 2 * DURATION)
+    buyer_says(rig, Cancel(loan, 1, DURATION))
+    ledger = rig.managers["b"].books.ledger
+    assert ledger.balance("a") == pytest.approx(8, rel=0.02)
+    assert len(ledger.disputes) == 1
+
+
+@pytest.mark.parametrize("units", [0.0025, 0.0, -1.0, math.nan, math.inf, 0.8])
+def test_a_renewal_is_held_against_price_and_measured_load(units: float) -> None:
+    rig = Rig([AB], a=[], b=[])
+    loan = take_as_buyer(rig)
+    rig.obey("b", rig.managers["b"].measure({"x": Load(1.0)}))
+    serve(rig, loan, DURATION)
+    buyer_says(rig, Renew(loan, 1, units))
+    assert rig.take(Renewed) == []
+    assert len(rig.managers["b"].books.ledger) == 1
+
+
+def test_a_repeated_renewal_is_answered_with_what_was_agreed() -> None:
+    rig = Rig([AB], a=[], b=[])
+    loan = take_as_buyer(rig)
+    serve(rig, loan, DURATION)
+    buyer_says(rig, Renew(loan, 1, 1.0), Renew(loan, 1, 0.01), Renew(loan, 0, 0.01))
+    assert rig.take(Renewed) == [Renewed(loan, 1, 1.0), Renewed(loan, 1, 1.0), Renewed(loan, 0, 1)]
+
+
+def test_what_has_grown_beyond_what_is_paid_comes_home_and_goes_out_as_what_it_is() -> None:
+    rig = Rig([AB], a=[*ones("t", 4), Task("big", Load(0.5))], b=[])
+    rig.settle()
+    assert rig.runs("b") == ["big"] or rig.runs("b") == ["t0"]
+    (name,) = rig.runs("b")
+    rig.obey("b", rig.managers["b"].measure({name: Load(2.0)}))
+    rig.settle(90 * SECOND)
+    ledger = rig.managers["a"].books.ledger
+    assert max(each.units for each in ledger) == 2.0
+    assert reconcile(ledger, rig.managers["b"].books.ledger) == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"price": 3.9},
+        {"units": 0.5},
+        {"duration": 2 * DURATION},
+        {"duration": None},
+        {"bucket": -1},
+    ],
+    ids=str,
+)
+def test_what_is_handed_over_is_paid_as_it_was_promised(change) -> None:
+    rig = Rig([AB], a=[], b=[])
+    rig.say("a", "b", Offer(7, 4, (Task("x", Load(1)),), SECOND))
+    rig.now += RULES.gather
+    rig.wake("b")
+    loan = LoanId("a", 7, "x")
+    commit = replace(Commit(loan, 3, 4, 1, DURATION), **change)
+    buyer_says(rig, Ship(7, 4, (Shipment("x", (1,)),)), commit)
+    assert rig.take(Refuse) == [Refuse(loan)]
+    assert rig.managers["b"].books.holdings == {}
+
+
+def test_a_buyer_cannot_have_a_task_back_before_what_it_has_ordered_is_served() -> None:
+    rig = Rig([AB], a=[], b=[])
+    loan = take_as_buyer(rig)
+    serve(rig, loan, DURATION // 2)
+    buyer_says(rig, Recall(loan), Takeover(loan))
+    assert rig.runs("b") == ["x"]
+    serve(rig, loan, DURATION // 2)
+    buyer_says(rig, Recall(loan), Takeover(loan))
+    assert rig.runs("b") == []
+    assert any(each.loan == loan for each in rig.take(HandBack))
+
+
+@pytest.mark.parametrize("paid", [(0, 0), (1, 30 * SECOND), (0, DURATION)])
+def test_a_buyer_that_pays_less_for_what_it_took_back_stays_in_debt(paid) -> None:
+    rig = Rig([AB], a=[], b=[])
+    loan = take_as_buyer(rig)
+    serve(rig, loan, DURATION)
+    buyer_says(rig, Recall(loan), Takeover(loan), Closed(loan, *paid))
+    books = rig.managers["b"].books
+    assert books.holdings == {}
+    assert books.ledger.balance("a") == pytest.approx(4, rel=0.02)
+    assert len(books.ledger.disputes) == 1
+
+
+def test_who_is_disputed_with_gets_nothing_for_a_while_each_time_longer() -> None:
+    rig = Rig([AB], a=[], b=[])
+    waits = []
+    for number in (7, 8, 9):
+        begun = rig.now
+        while True:
+            rig.say("a", "b", Offer(number, 4, (Task("x", Load(1)),), SECOND))
+            rig.now += RULES.gather
+            rig.wake("b")
+            if any(each.tasks for each in rig.take(Answer)):
+                break
+            rig.now += SECOND
+        waits.append(rig.now - begun)
+        loan = LoanId("a", number, "x")
+        buyer_says(rig, Ship(number, 4, (Shipment("x", (1,)),)))
+        buyer_says(rig, Commit(loan, 3, 4, 1, DURATION))
+        serve(rig, loan, SECOND * 20)
+        buyer_says(rig, Cancel(loan, 0, 0))
+    assert waits[0] < SECOND
+    assert DURATION <= waits[1] < 2 * DURATION <= waits[2] < 3 * DURATION
+
+
+def test_reservations_end_with_the_duration_and_are_few() -> None:
+    """Four offers with a hold of thirty years must not keep out everybody else."""
+    other = Contract("c", "b", 4, 4, duration=DURATION)
+    rig = Rig([AB, other], a=[], b=[], c=ones("v", 6))
+    for number in range(1, 9):
+        rig.say("a", "b", Offer(number, 4, (Task(f"x{number}", Load(0.5)),), 10**15))
+        rig.now += RULES.gather
+        rig.obey("b", rig.managers["b"].wake(rig.now))
+    promises = rig.managers["b"].books.promises
+    assert len(promises) == 4
+    assert max(each.until for each in promises.values()) <= rig.now + DURATION
+    rig.settle(3 * DURATION)
+    assert promises == {}
+    assert rig.runs("b") == ["v0", "v1"]
+
+
+def test_a_place_that_is_never_taken_up_is_not_kept_again_at_once() -> None:
+    rig = Rig([AB], a=[], b=[])
+    for number in (1, 2):
+        rig.say("a", "b", Offer(number, 4, (Task("x", Load(1)),), SECOND))
+        rig.now += 2 * SECOND
+        rig.wake("b")
+        rig.now += 2 * SECOND
+        rig.wake("b")
+    assert [each.tasks for each in rig.take(Answer)] == [("x",), ()]
+
+
+def test_what_is_shipped_and_never_handed_over_does_not_take_a_place_for_ever() -> None:
+    rig = Rig([AB], a=[], b=[])
+    rig.say("a", "b", Offer(7, 4, (Task("x", Load(1)),), SECOND))
+    rig.now += RULES.gather
+    rig.wake("b")
+    buyer_says(rig, Ship(7, 4, (Shipment("x", (1,)),)))
+    assert rig.managers["b"].books.expected == Load(1)
+    serve(rig, LoanId("a", 7, "x"), 2 * RULES.prepare + 2 * SECOND)
+    assert rig.managers["b"].books.expected == Load(0)
+    assert Refuse(LoanId("a", 7, "x")) in rig.take(Refuse)
+
+
+# What a seller may try.
+
+
+def test_a_seller_is_paid_for_what_it_serves_and_not_for_what_it_claims() -> None:
+    rig = lent()
+    rig.now += 10 * SECOND
+    rig.say("b", "a", Alive((Report(LOAN, Load(1), True, 10**15),)))
+    rig.say("b", "a", HandBack(LOAN, 9, 50, 10**15))
+    ledger = rig.managers["a"].books.ledger
+    assert ledger.balance("b") == pytest.approx(-4 * 11 / 60, rel=0.03)
+    (dispute,) = ledger.disputes.values()
+    assert dispute.theirs > dispute.mine
+    assert len(rig.runs("a")) == 5
+
+
+def test_a_seller_that_gives_back_at_once_is_paid_for_that_time_and_loses_its_turn() -> None:
+    honest = Contract("a", "c", 4, 4, duration=DURATION, rank=1)
+    rig = Rig([AB, honest], a=ones("t", 5), b=[], c=[])
+    rig.settle()
+    assert rig.runs("b") == ["t0"]
+    rig.say("b", "a", HandBack(LOAN, 9, 1, 0))
+    ledger = rig.managers["a"].books.ledger
+    assert ledger.balance("b") > -0.1
+    rig.posted.clear()
+    rig.wake("a")
+    rig.now += 10 * SECOND
+    rig.wake("a")
+    assert [to for _, to, each in rig.posted if isinstance(each, Offer)] == ["c"]
+
+
+@pytest.mark.parametrize("way", ["refuses", "never gets ready", "dies when handed over"])
+def test_who_accepts_and_then_does_not_run_it_does_not_starve_the_others(way: str) -> None:
+    cheat = replace(AB, high=3.9, low=3.9)
+    rig = Rig([cheat, Contract("a", "c", 4, 4, duration=DURATION)], a=ones("t", 5), b=[], c=[])
+    offers = {"b": 0, "c": 0}
+
+    def cheats() -> None:
+        """Has the place of b."""
+        waiting, rig.posted = rig.posted, []
+        for sender, to, message in waiting:
+            if isinstance(message, Offer):
+                offers[to] += 1
+            if to != "b":
+                rig.say(sender, to, message)
+                continue
+            match message:
+                case Offer(number, price, tasks):
+                    rig.say("b", "a", Answer(number, price, tuple(task.id for task in tasks)))
+                case Ship(number, _, shipments):
+                    for shipment in shipments:
+                        loan = LoanId("a", number, shipment.task)
+                        if way == "refuses":
+                            rig.say("b", "a", Refuse(loan))
+                        elif way == "dies when handed over":
+                            rig.say("b", "a", Ready(loan))
+                case Commit(loan):
+                    rig.say("b", "a", Refuse(loan))
+                case Cancel(loan):
+                    rig.say("b", "a", Cancelled(loan, 0, 0, 0.0))
+
+    rig.has_readers = True
+    for _ in range(600):
+        rig.wake()
+        cheats()
+        rig.now += SECOND // 4
+        if rig.runs("c"):
+            break
+    assert rig.runs("c") == ["t0"], offers
+    assert offers["b"] <= 2
+    for _ in range(20 * 60 * 4):
+        rig.wake()
+        cheats()
+        rig.now += SECOND // 4
+    assert offers["b"] <= 8, "and it is asked less and less"
+
+
+def test_a_partner_that_cannot_run_a_task_says_so_the_next_time() -> None:
+    rig = Rig([AB], a=ones("t", 5), b=[])
+    rig.unable = {"t0"}
+    for _ in range(4):
+        rig.settle(DURATION)
+    assert rig.runs("b") != ["t0"]
+    assert len([1 for who, each in rig.commands if getattr(each, "source", "") == "a"]) <= 4
+    assert rig.runs("b"), "it gets another one"
+
+
+def test_a_stage_that_fails_at_its_partner_comes_home() -> None:
+    rig = lent()
+    rig.obey("b", rig.managers["b"].measure({}, frozenset({"t0"})))
+    rig.settle(RULES.prepare - 2 * SECOND)
+    assert rig.runs("b") == ["t0"]
+    rig.settle(4 * SECOND)
+    assert len(rig.runs("a")) == 5
+    paid = -rig.managers["a"].books.ledger.balance("b")
+    assert paid < 4 * 3 / 60, "it is not paid for what it did not run"
+
+
+def test_a_stage_that_fails_again_and_again_comes_home_and_one_that_fails_once_does_not() -> None:
+    for down, up, comes_home in ((3, 2, True), (2, 4, False)):
+        rig = lent()
+        for _ in range(40):
+            rig.obey("b", rig.managers["b"].measure({}, frozenset({"t0"})))
+            rig.settle(down * SECOND)
+            rig.obey("b", rig.managers["b"].measure({}, frozenset()))
+            rig.settle(up * SECOND)
+            if rig.runs("b") != ["t0"]:
+                break
+        assert (rig.runs("b") != ["t0"]) == comes_home
+
+
+def test_a_partner_that_has_lost_its_disk_loses_its_tasks() -> None:
+    rig = lent()
+    rig.journals["b"].clear()
+    rig.crash("b")
+    rig.settle(2 * RULES.prepare)
+    assert len(rig.runs("a")) + len(rig.runs("b")) == 5
+    assert len(rig.managers["a"].books.lent) == len(rig.runs("b"))
+
+
+# Pauses.
+
+
+@pytest.mark.parametrize("who", ["a", "b", "both"])
+@pytest.mark.parametrize("gap", [15 * SECOND, 3600 * SECOND])
+def test_a_pause_or_a_step_of_the_clock_moves_nothing_home_by_itself(who: str, gap: int) -> None:
+    rig = Rig([AB, Contract("b", "a", 1, 1)], a=ones("t", 7), b=[])
+    rig.settle(5 * SECOND)
+    before = rig.runs("b")
+    assert len(before) == 3
+    periods = len(rig.managers["a"].books.ledger)
+    rig.now += gap
+    # Whoever was paused wakes before it hears what has come meanwhile.
+    for name in "ab" if who == "both" else who:
+        rig.wake(name)
+    rig.settle(5 * SECOND)
+    assert rig.runs("b") == before
+    assert not [each for _, each in rig.commands if isinstance(each, Fence)]
+    ledgers = [rig.managers[name].books.ledger for name in "ab"]
+    assert reconcile(*ledgers) == []
+    assert len(ledgers[0]) - periods in (0, 3), "nobody pays more than one period ahead"
+    assert not any(each.failed for each in rig.managers.values())
+
+
+def test_a_dead_partner_is_found_though_one_is_paused_again_and_again() -> None:
+    rig = lent()
+    for _ in range(6):
+        rig.fall_silent(3 * SECOND, "a")
+        rig.now += 4 * SECOND
+    assert any(isinstance(each, Fence) for _, each in rig.commands)
+
+
+def test_an_answer_that_waited_while_one_was_paused_counts() -> None:
+    rig = Rig([AB], a=ones("t", 5), b=[])
+    rig.wake("a")
+    (offer,) = rig.take(Offer)
+    rig.now += 10 * RULES.answer
+    rig.wake("a")
+    assert rig.take(Release) == []
+    rig.say("b", "a", Answer(offer.number, 4, ("t0",)))
+    assert len(rig.take(Ship)) == 1
+
+
+def test_overruled_tasks_wait_for_the_word_of_their_lender() -> None:
+    rig = lent()
+    rig.obey("b", rig.managers["b"].refused("t0", (1,), rig.now))
+    assert rig.managers["b"].books.holdings[LOAN].state is State.OVERRULED
