@@ -15,16 +15,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from holdfast.parties.neighbours import Neighbours
+from holdfast.protocol.gates.sample import KEY_BYTES, is_drawn
 from holdfast.protocol.messages import Again, Feed, Item, Message, Stable
 from holdfast.tuples import Row, Segment
 from holdfast.wire.chunks import Chunk
 
-__all__ = ["LIES", "NAMED", "Lie", "shifted", "tampered", "tell_lies"]
+__all__ = ["CLEVER", "EVERY", "LIES", "NAMED", "Lie", "shifted", "tampered", "tell_lies"]
 
 Lie = Callable[[str, Feed], Feed]
 """What it sends this reader in the place of a message."""
 FAR: Final = 10**6
 """Buckets."""
+EVERY: Final = 3
+"""Readers of clever liars sample one bucket of so many."""
 
 
 def _about(tell: Callable[[str, Chunk], Chunk]) -> Lie:
@@ -73,6 +76,30 @@ def shifted(chunk: Chunk, by: int) -> Chunk:
     return Chunk.of(pa.table(columns, schema=table.schema))
 
 
+def _unless(is_sample: Callable[[int], bool]) -> Lie:
+    """Lies about the buckets that it takes for no samples. A piece that is published is a bucket,
+    but for those that come after a long break."""
+
+    def told(item: Item) -> Item:
+        if not isinstance(item, Stable | Again):
+            return item
+        segment = item.segment
+        if is_sample(segment.start // (segment.end - segment.start)):
+            return item
+        rows = tuple(row._replace(value=shifted(row.value, 1)) for row in segment.rows)
+        return replace(item, segment=Segment(segment.start, segment.end, rows))
+
+    return lambda reader, feed: replace(feed, items=tuple(map(told, feed.items)))
+
+
+def _counted(bucket: int) -> bool:
+    return bucket % EVERY == 0
+
+
+def _guessed(bucket: int) -> bool:
+    return is_drawn(bytes(KEY_BYTES), EVERY, bucket)
+
+
 def _far_ahead(reader: str, feed: Feed) -> Feed:
     """Buckets that are not yet, beside those that are."""
     items = tuple(each for item in feed.items for each in (_far(item), item))
@@ -111,10 +138,14 @@ LIES: Final[Mapping[str, Lie]] = {
     "omitting": _omitting,
     "repeating": _repeating,
     "disordering": _disordering,
+    "counting": _unless(_counted),
+    "predicting": _unless(_guessed),
 }
 """By name."""
 NAMED: Final = ("wrong-value", "wrong-count", "other-to-each", "other-columns")
 """Those that are votes for something wrong: where there is a vote, the liar is named."""
+CLEVER: Final = ("counting", "predicting")
+"""Those that avoid what they take for samples."""
 
 
 def tampered(lie: str, reader: str, message: Message) -> Message:

@@ -10,23 +10,26 @@ from pathlib import Path
 from typing import Any, Final
 
 from harness.deployment import Deployment
+from harness.lies import EVERY
 from harness.waiting import wait_for
 from holdfast.parties.readmission import readmit
 from holdfast.tuples import Kind
 
-__all__ = ["POLICIES", "deploy", "lie_and_crash", "mask_a_crash"]
+__all__ = ["POLICIES", "deploy", "find_out", "lie_and_crash", "mask_a_crash"]
 
 POLICIES: Final = ("vote", "vote-latest", "sample", "first", "latest")
 PATIENCE: Final = 300.0
 """Seconds for anything to happen on a starved machine."""
 
 
-def deploy(folder: Path, policy: str, *, liar: str | None = None) -> Deployment:
-    """One source, four replicas of `clean`, and `sums`."""
+def deploy(
+    folder: Path, policy: str, *, liar: str | None = None, lies: str = "clean/4"
+) -> Deployment:
+    """One source, four replicas of `clean`, and `sums`. `liar`: how the replica `lies` lies."""
     settings = f'policy = "{policy}"\nbarrier = "10m"'
     if policy == "sample":
-        settings += "\nevery = 3"
-    liars = {} if liar is None else {"clean/4": liar}
+        settings += f"\nevery = {EVERY}"
+    liars = {} if liar is None else {lies: liar}
     return Deployment(folder, replicas=4, sources=("a",), voter=settings, liars=liars)
 
 
@@ -51,6 +54,18 @@ def lie_and_crash(deployment: Deployment) -> str:
     found = _found(deployment)
     assert (found["quarantined"], found["gave_up"]) == ([], {})
     return f"{len(deployment.told)} pieces, worst delay {max(deployment.delays()):.1f} s"
+
+
+def find_out(deployment: Deployment) -> str:
+    """The replica that is trusted lies where it takes nothing for a sample: it is named, what it
+    got through is told, and the stream goes on."""
+    wait_for("the liar to be named", lambda: "clean/1" in _found(deployment)["accused"], PATIENCE)
+    _go_on(deployment)
+    found = _found(deployment)
+    assert set(found["accused"]) == {"clean/1"}
+    assert found["tainted"] > 0
+    assert found["gave_up"] == {}
+    return f"{len(deployment.told)} pieces, {found['tainted']} buckets tainted"
 
 
 def mask_a_crash(deployment: Deployment, *, exactly_once: bool) -> str:

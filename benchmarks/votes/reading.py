@@ -55,7 +55,7 @@ def record(buckets: int, rows: int) -> Stream:
 def _intake(policy: str) -> Intake:
     if policy == "switch":
         return SwitchIntake(STREAM, REPLICAS, grace=SIZE)
-    return Comparison(policy).intake(STREAM, REPLICAS, size=SIZE, grace=SIZE)
+    return Comparison(policy).intake(STREAM, REPLICAS, size=SIZE, grace=SIZE, secret=b"benchmark")
 
 
 def read(stream: Stream, policy: str) -> int:

@@ -13,6 +13,7 @@ from typing import Final
 
 from benchmarks.votes.reading import REPLICAS
 from holdfast.protocol.gates import Copy, First, Gate, Latest, Release, Sample, Vote, VoteLatest
+from holdfast.protocol.gates.sample import KEY_BYTES
 
 __all__ = ["CASES", "Case", "Waited", "wait"]
 
@@ -60,7 +61,7 @@ def _gate(policy: str) -> Gate:
         case "vote-latest":
             return VoteLatest(REPLICAS)
         case "sample":
-            return Sample(REPLICAS)
+            return Sample(REPLICAS, key=bytes(KEY_BYTES))
         case "first":
             return First(REPLICAS)
         case _:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from harness.lies import LIES, tampered
+from harness.lies import CLEVER, EVERY, LIES, tampered
 from holdfast.protocol.messages import Feed, Gap, Heartbeat, Stable
 from holdfast.tuples import Row, Segment
 from holdfast.wire.chunks import Chunk, has_digest
@@ -46,6 +46,18 @@ def test_buckets_that_are_not_yet() -> None:
     forged, honest = told("far-ahead")
     assert honest.rows == FEED.items[1].segment.rows  # type: ignore[union-attr]
     assert forged.start > 10**6
+
+
+@pytest.mark.parametrize("lie", CLEVER)
+def test_some_avoid_what_they_take_for_samples(lie: str) -> None:
+    feeds = [
+        Feed("s", 3, number, (Stable(Segment(start, start + 10, (Row(start, None, CHUNK),))),))
+        for number, start in enumerate(range(0, 3000, 10))
+    ]
+    made = [tampered(lie, "r", feed) for feed in feeds]
+    honest = [number for number, feed in enumerate(feeds) if made[number] == feed]
+    assert 0.5 < len(honest) / (len(feeds) / EVERY) < 1.5
+    assert (honest == list(range(0, len(feeds), EVERY))) is (lie == "counting")
 
 
 def test_other_columns_have_a_digest_of_their_own() -> None:

@@ -10,7 +10,7 @@ import pytest
 from holdfast.errors import StoreCorruptError
 from holdfast.parties.verdicts import LAST, Verdicts
 from holdfast.protocol.comparison import Comparison
-from holdfast.protocol.gates import Accuse, Copy, Giveup, Split, Taint
+from holdfast.protocol.gates import Accuse, Copy, Giveup, Sample, Split, Taint
 from holdfast.protocol.states import State
 
 NAMES = ("clean/1", "clean/2", "clean/3", "clean/4")
@@ -26,6 +26,16 @@ def accuse(found: Verdicts, name: str, times: int) -> None:
     for bucket in range(times):
         intake.findings.accuse(Accuse(name, bucket, b"said", b"agreed"))
     found.look()
+
+
+def test_each_life_draws_samples_of_its_own() -> None:
+    gates = []
+    for _ in range(2):
+        found = Verdicts("sums/1", Comparison("sample", every=2), {"clean": NAMES})
+        intake = found.intakes(size=10, grace=20)["clean"]
+        assert isinstance(intake.gate, Sample)
+        gates.append(intake.gate)
+    assert len({tuple(map(gate.is_sampled, range(200))) for gate in gates}) == 2
 
 
 def test_a_liar_is_named_once(caplog: pytest.LogCaptureFixture) -> None:

@@ -27,13 +27,14 @@ from holdfast.protocol.messages import (
 from holdfast.protocol.states import State
 from holdfast.protocol.vote_intake import VoteIntake
 from holdfast.tuples import Row, Segment
+from tests.protocol.vote_rig import KEY
 
 SIZE, GRACE = 10, 20
 NAMES = ("w", "x", "y", "z")
 GATES: dict[str, Callable[[int], Gate]] = {
     "vote": lambda first: Vote(NAMES, first=first, ahead=8),
     "vote-latest": lambda first: VoteLatest(NAMES, first=first),
-    "sample": lambda first: Sample(NAMES, every=3, first=first, ahead=8),
+    "sample": lambda first: Sample(NAMES, key=KEY, every=3, first=first, ahead=8),
     "first": lambda first: First(NAMES, first=first, ahead=8),
     "latest": lambda first: Latest(NAMES, first=first),
 }
@@ -258,7 +259,7 @@ def test_one_liar_sends_nobody_far_ahead(hasty: bool) -> None:
 
 @pytest.mark.parametrize("policy", ["vote", "sample"])
 def test_one_liar_sends_nobody_far_ahead_when_an_honest_replica_is_away(policy: str) -> None:
-    intake = Comparison(policy).intake("s", NAMES, size=SIZE, grace=GRACE)
+    intake = Comparison(policy).intake("s", NAMES, size=SIZE, grace=GRACE, secret=KEY)
     states = dict.fromkeys(NAMES, State.STABLE) | {"w": State.FAILURE}
     intake.check("x", Progress(State.STABLE, 10, 10**15), 1, 1)
     for name in ("y", "z"):
@@ -464,7 +465,7 @@ def test_one_liar_does_not_say_how_far_the_stream_goes() -> None:
 
 
 def test_nothing_is_read_before_all_are_there() -> None:
-    intake = Comparison("vote", barrier=50).intake("s", NAMES, size=SIZE, grace=GRACE)
+    intake = Comparison("vote", barrier=50).intake("s", NAMES, size=SIZE, grace=GRACE, secret=KEY)
     states = {**dict.fromkeys(NAMES, State.STABLE), "x": State.FAILURE}
     assert intake.read_on(states, {}, 100) == []
     assert intake.read_on(states, {}, 149) == []

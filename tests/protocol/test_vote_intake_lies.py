@@ -6,19 +6,20 @@ from collections.abc import Sequence
 
 import pytest
 
+from holdfast.errors import InvalidArgumentError
 from holdfast.protocol.comparison import Comparison
 from holdfast.protocol.gates import Sample
 from holdfast.protocol.messages import Again, Gap, Item, Stable
 from holdfast.protocol.states import State
 from holdfast.tuples import Segment
-from tests.protocol.vote_rig import GRACE, NAMES, SIZE, Talk, bucket, buckets
+from tests.protocol.vote_rig import GRACE, KEY, NAMES, SIZE, Talk, bucket, buckets
 
 AHEAD = 64
 
 
 def talk(policy: str, names: tuple[str, ...] = NAMES, faults: int = 1, every: int = 10) -> Talk:
     comparison = Comparison(policy, faults, every=every)
-    return Talk(comparison.intake("s", names, size=SIZE, grace=GRACE), names)
+    return Talk(comparison.intake("s", names, size=SIZE, grace=GRACE, secret=KEY), names)
 
 
 def test_rows_before_a_long_silence_are_not_taken_for_silent_while_a_bucket_is_redone() -> None:
@@ -270,7 +271,9 @@ def test_who_disagrees_is_told_where_nobody_calculates_again(policy: str) -> Non
     for name, said in findings.split.said:
         groups[said] = groups.get(said, "") + name
     assert sorted(groups.values()) == ["wx", "yz"]
-    assert findings.splits == (20 if policy == "vote-latest" else 2)
+    gate = reader.intake.gate
+    samples = sum(map(gate.is_sampled, range(20))) if isinstance(gate, Sample) else 20
+    assert findings.splits == samples > 0
     assert not findings.accused
 
 
@@ -286,3 +289,51 @@ def test_a_vote_on_the_latest_goes_on_when_those_that_disagreed_are_well_again()
     publish_in_turn(reader, 200)
     assert reader.released[0].rows == bucket(100).rows
     assert reader.intake.position == 200 * SIZE
+
+
+def test_a_trusted_liar_does_not_run_away_from_those_who_would_find_it_out() -> None:
+    """Far ahead of the others it would be compared with nobody any more."""
+    reader = talk("sample", every=2)
+    reader.look()
+    for start in range(0, 100 * AHEAD, 32):
+        reader.say("w", buckets(*range(start, start + 32), value="lie"))
+        reader.look()
+    reach = 2 * AHEAD
+    assert reach <= reader.intake.position // SIZE <= reach + 32
+    for name in ("x", "y", "z"):
+        reader.publish(name, reach)
+    assert set(reader.intake.findings.counts) == {"w"}
+    gate = reader.intake.gate
+    assert isinstance(gate, Sample)
+    assert gate.trusted != "w"
+
+
+def test_what_a_reader_asks_for_does_not_depend_on_what_it_samples() -> None:
+    heard = set()
+    for number in range(10):
+        intake = Comparison("sample", every=2).intake(
+            "s", NAMES, size=SIZE, grace=GRACE, secret=bytes([number])
+        )
+        reader = Talk(intake)
+        reader.look()
+        for start in range(0, 10 * AHEAD, 16):
+            for name in NAMES:
+                reader.say(name, buckets(*range(start, start + 16)))
+            reader.look()
+        assert reader.intake.position == 10 * AHEAD * SIZE
+        heard.add(tuple(reader.heard))
+    assert len(heard) == 1
+
+
+def test_another_stream_is_sampled_otherwise() -> None:
+    gates = [
+        Comparison("sample").intake(name, NAMES, size=SIZE, grace=GRACE, secret=KEY).gate
+        for name in ("s", "t")
+    ]
+    drawn = {tuple(map(gate.is_sampled, range(100))) for gate in gates if isinstance(gate, Sample)}
+    assert len(drawn) == 2
+
+
+def test_samples_that_everybody_could_predict_are_refused() -> None:
+    with pytest.raises(InvalidArgumentError, match="secret: is empty"):
+        Comparison("sample").intake("s", NAMES, size=SIZE, grace=GRACE)

@@ -19,10 +19,12 @@ from holdfast.protocol.states import State
 from holdfast.protocol.vote_intake import VoteIntake
 from holdfast.tuples import Row, Segment
 
-__all__ = ["GRACE", "NAMES", "SIZE", "Talk", "bucket", "buckets"]
+__all__ = ["GRACE", "KEY", "NAMES", "SIZE", "Talk", "bucket", "buckets"]
 
 SIZE, GRACE = 10, 20
 NAMES = ("w", "x", "y", "z")
+KEY = bytes(32)
+"""A secret of samples."""
 
 
 def bucket(number: int, value: object = "right") -> Segment:

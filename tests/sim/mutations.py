@@ -169,6 +169,10 @@ def samples_not_compared(patch: Patch) -> None:
     patch.setattr(Sample, "_settle", lambda self, bucket, ballot: [])
 
 
+def samples_counted(patch: Patch) -> None:
+    patch.setattr(Sample, "is_sampled", lambda self, bucket: bucket % self.every == 0)
+
+
 def tentative_state_kept(patch: Patch) -> None:
     """The base goes on with what the fork has seen."""
     drop_fork = NodeParty._drop_fork
@@ -449,6 +453,7 @@ MUTATIONS = [
     Mutation("split votes not repeated", splits_are_not_repeated, VOTE),
     Mutation("highest claim believed", highest_claim_believed, Options(policy="vote-latest")),
     Mutation("samples not compared", samples_not_compared, Options(policy="sample")),
+    Mutation("samples counted", samples_counted, Options(policy="sample", faults="none")),
     Mutation("tentative state not rolled back", tentative_state_kept, Options("window")),
     Mutation("previews before the delay is over", previews_at_once, Options(faults="short")),
     Mutation("previews never", previews_never, seed=9),

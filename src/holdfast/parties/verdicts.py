@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import secrets
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -18,6 +19,7 @@ from holdfast.parties.whole_files import write_whole
 from holdfast.protocol.comparison import Comparison
 from holdfast.protocol.findings import Findings
 from holdfast.protocol.gates.ballot import Stand
+from holdfast.protocol.gates.sample import KEY_BYTES
 from holdfast.protocol.vote_intake import VoteIntake
 
 __all__ = ["Verdicts"]
@@ -46,6 +48,10 @@ class Verdicts:
         self._inputs = inputs
         self._note = note
         self._findings = {stream: comparison.findings() for stream in inputs}
+        self._secret = secrets.token_bytes(KEY_BYTES)
+        """From which samples are drawn. It never leaves this process, and the next one draws its
+        own: votes that are open are not kept over a restart either, so nothing depends on it, and
+        there is no file from which it could be read."""
         self._intakes: dict[str, VoteIntake] = {}
         self._told: Counter[str] = Counter()
         self._missing: dict[str, tuple[str, ...]] = {}
@@ -63,6 +69,7 @@ class Verdicts:
                 grace=grace,
                 position=position,
                 findings=self._findings[stream],
+                secret=self._secret,
             )
             for stream, replicas in self._inputs.items()
         }

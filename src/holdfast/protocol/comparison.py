@@ -9,15 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from hashlib import blake2b
 from typing import Final
 
 from holdfast.errors import InvalidArgumentError
 from holdfast.protocol.findings import Findings
 from holdfast.protocol.gates import First, Gate, Latest, Sample, Vote, VoteLatest
+from holdfast.protocol.gates.sample import KEY_BYTES
 from holdfast.protocol.pace import Rest
 from holdfast.protocol.vote_intake import ROOM, VoteIntake
 
-__all__ = ["COMPARING", "VOTING", "Comparison"]
+__all__ = ["COMPARING", "VOTING", "Comparison", "stream_key"]
 
 VOTING: Final = ("vote", "vote-latest", "sample")
 """Those that outvote `faults` replicas of 3 · faults + 1."""
@@ -32,7 +34,7 @@ class Comparison:
     faults: int = 1
     """How many replicas may lie; of no account with `first` and `latest`."""
     every: int = 10
-    """`sample` votes on one bucket of so many."""
+    """`sample` votes on one bucket of so many, on average."""
     barrier: int = 0
     """So long all replicas are waited for at the start."""
     proofs: int = 3
@@ -63,13 +65,20 @@ class Comparison:
         grace: int,
         position: int = 0,
         findings: Findings | None = None,
+        secret: bytes = b"",
     ) -> VoteIntake:
         """`size`: of the stream's buckets. `grace`: a heartbeat sent so much later than a
-        subscription does not overtake it. `position`: what is before has been read."""
+        subscription does not overtake it. `position`: what is before has been read. `secret`:
+        random bytes of this reader alone, from which `sample` draws; the others need none."""
+        if self.policy == "sample" and not secret:
+            raise InvalidArgumentError(
+                "secret: is empty, and 'sample' would draw what everybody can predict; give "
+                f"{KEY_BYTES} random bytes"
+            )
         agreed = len(replicas) - self.faults if self.policy in VOTING else 1
         intake = VoteIntake(
             stream,
-            partial(self._gate, tuple(replicas)),
+            partial(self._gate, tuple(replicas), stream_key(secret, stream)),
             replicas,
             size=size,
             grace=grace,
@@ -83,15 +92,20 @@ class Comparison:
         intake.jump(position)
         return intake
 
-    def _gate(self, replicas: tuple[str, ...], first: int) -> Gate:
+    def _gate(self, replicas: tuple[str, ...], key: bytes, first: int) -> Gate:
         match self.policy:
             case "vote":
                 return Vote(replicas, self.faults, first=first)
             case "vote-latest":
                 return VoteLatest(replicas, self.faults, first=first)
             case "sample":
-                return Sample(replicas, self.faults, every=self.every, first=first)
+                return Sample(replicas, self.faults, key=key, every=self.every, first=first)
             case "first":
                 return First(replicas, first=first)
             case _:
                 return Latest(replicas, first=first)
+
+
+def stream_key(secret: bytes, stream: str) -> bytes:
+    """Another key for each stream: samples of one say nothing about those of another."""
+    return blake2b(stream.encode(), key=secret, digest_size=KEY_BYTES).digest()

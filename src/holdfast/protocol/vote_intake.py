@@ -117,6 +117,8 @@ class VoteIntake:
         self.quorum = quorum
         self.barrier = Barrier(quorum, barrier)
         self.position = 0
+        self._begun = 0
+        """The bucket at which reading began."""
         self.caught_up: set[str] = set()
         self.is_paused = False
         self.findings = findings or Findings()
@@ -239,7 +241,17 @@ class VoteIntake:
     def _has_room(self, name: str) -> bool:
         wanted, bucket = self.gate.wants(name), self._sources[name].bucket
         fits = self.held_bytes < HEAVY or bucket * self.size <= self.position
-        return len(wanted) > 0 and bucket < wanted.stop and fits
+        return len(wanted) > 0 and bucket < min(wanted.stop, self._comparable) and fits
+
+    @property
+    def _comparable(self) -> int:
+        """The bucket up to which a gate that samples may release: beyond, the votes of the others
+        would come when nobody waits for them any more, and a liar would only have to be fast."""
+        if not isinstance(self.gate, Sample):
+            return LARGEST
+        places = sorted((source.bucket for source in self._sources.values()), reverse=True)
+        common = places[self.quorum - 1]
+        return max(common, self._begun) + self.gate.reach
 
     def _subscribe(self, name: str, now: int) -> Send:
         source = self._sources[name]
@@ -499,6 +511,7 @@ class VoteIntake:
         if boundary <= self.position:
             return []
         self.position = boundary
+        self._begun = boundary // self.size
         self.gate = self._make_gate(boundary // self.size)
         self._rows.clear()
         self.held_bytes = 0

@@ -9,17 +9,32 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Final, Literal
 
+from holdfast.protocol.gates.sample import KEY_BYTES, is_drawn
 from holdfast.protocol.messages import Again, Feed, Item, Message, Stable
 from holdfast.tuples import Row, Segment
 
-__all__ = ["Lie", "LieKind", "draw_liars", "miscalculating", "tampering"]
+__all__ = ["CLEVER", "Lie", "LieKind", "draw_liars", "miscalculating", "tampering"]
 
 HUGE: Final = 10**15
 
 OLD: Final = 8
 """So many messages back one may be repeated."""
 
-LieKind = Literal["alone", "together", "glitch", "forged", "omitting", "repeating", "disordering"]
+LieKind = Literal[
+    "alone",
+    "together",
+    "glitch",
+    "forged",
+    "omitting",
+    "repeating",
+    "disordering",
+    "counting",
+    "predicting",
+]
+CLEVER: Final[tuple[LieKind, ...]] = ("counting", "predicting")
+"""Those who lie in what they take for no samples."""
+Told = Callable[[str, int], None]
+"""Note that this reader was told a lie about this bucket."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +42,9 @@ class Lie:
     """How a replica lies: `alone`, each time something else; `together` with others, all the same;
     about what comes next (`forged`); or not at all, but it miscalculates, as others do, and only
     the first time (`glitch`). Or it leaves out messages and parts of them (`omitting`), says them
-    several times (`repeating`), or in another order (`disordering`)."""
+    several times (`repeating`), or in another order (`disordering`). `counting` takes every n-th
+    bucket for a sample of a reader that samples, `predicting` those that a guessed key would draw;
+    both tell the truth there and lie in all others, always in the same words."""
 
     kind: LieKind
     share: float
@@ -39,20 +56,27 @@ def draw_liars(
 ) -> dict[str, Lie]:
     """As many liars as can be outvoted, or one more if they agree with each other."""
     lie = Lie(random.choice(kinds), random.choice([0.05, 0.3, 1.0]))
+    if lie.kind in CLEVER:
+        lie = Lie(lie.kind, 1.0)
     count = faults + 1 if lie.kind in ("together", "glitch") else faults
     return dict.fromkeys(random.sample(replicas, count), lie)
 
 
 def tampering(
-    seed: int, liars: Mapping[str, Lie], name: str
+    seed: int, liars: Mapping[str, Lie], name: str, size: int, every: int, told: Told
 ) -> Callable[[str, Message], Sequence[Message]] | None:
-    """What the replica sends a reader in the place of a message; None if it is honest."""
+    """What the replica sends a reader in the place of a message; None if it is honest. `size`: of
+    its buckets. `every`: readers that sample vote on one bucket of so many, which is no secret.
+    `told` hears of the lies of those who think that they know which."""
     lie = liars.get(name)
     if lie is None or lie.kind == "glitch":
         return None
     random = Random(f"{seed}/lies/{name}")
     if lie.kind in ("omitting", "repeating", "disordering"):
         return _Disorder(lie, random)
+    if lie.kind in CLEVER:
+        guess = Random(f"{seed}/guess").randbytes(KEY_BYTES)
+        return _clever(lie.kind, guess, size, every, told)
 
     def tamper(reader: str, message: Message) -> Sequence[Message]:
         if not isinstance(message, Feed):
@@ -63,6 +87,36 @@ def tampering(
             forged = Segment(start, start + 10**5, ())
             told.append(Stable(forged) if random.random() < 0.5 else Again(forged, 0))
         return (replace(message, items=tuple(told)),)
+
+    return tamper
+
+
+def _clever(
+    kind: LieKind, guess: bytes, size: int, every: int, told: Told
+) -> Callable[[str, Message], Sequence[Message]]:
+    """Lies where it takes nothing for a sample."""
+
+    def is_safe(bucket: int) -> bool:
+        is_sample = bucket % every == 0 if kind == "counting" else is_drawn(guess, every, bucket)
+        return not is_sample
+
+    def tell(reader: str, item: Item) -> Item:
+        if not isinstance(item, Stable | Again):
+            return item
+        segment, rows = item.segment, []
+        for row in segment.rows:
+            bucket = row.stime // size
+            if is_safe(bucket):
+                told(reader, bucket)
+                row = row._replace(value=-1)
+            rows.append(row)
+        return replace(item, segment=Segment(segment.start, segment.end, tuple(rows)))
+
+    def tamper(reader: str, message: Message) -> Sequence[Message]:
+        if not isinstance(message, Feed):
+            return (message,)
+        items = tuple(tell(reader, item) for item in message.items)
+        return (replace(message, items=items),)
 
     return tamper
 

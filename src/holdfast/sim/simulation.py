@@ -10,8 +10,10 @@ from typing import Final
 
 from holdfast.protocol.client import Client, Shown
 from holdfast.protocol.commands import Command, Install
+from holdfast.protocol.comparison import stream_key
 from holdfast.protocol.diagram import StagePlan
 from holdfast.protocol.findings import Findings
+from holdfast.protocol.gates.sample import KEY_BYTES, is_drawn
 from holdfast.protocol.intake import Intake, SwitchIntake
 from holdfast.protocol.line import Line
 from holdfast.protocol.messages import Heartbeat, Send, Subscribe
@@ -27,7 +29,7 @@ from holdfast.sim.parties import ClientParty, NodeParty, Process, SourceParty, T
 from holdfast.sim.parties.shelf import MemoryShelf
 from holdfast.sim.scenario import COMPARING, HEARTBEAT, MISSED, Reading, Scenario
 from holdfast.sim.sources import Sources
-from holdfast.sim.voting import vote_intake
+from holdfast.sim.voting import EVERY, vote_intake
 from holdfast.sim.world import World
 
 __all__ = ["Note", "Simulation"]
@@ -58,6 +60,10 @@ class Simulation:
         """Which nodes reconciled in turns with their peers, from when on."""
         self.findings: dict[str, list[Findings]] = {}
         """What the gates of each node found out about replicas, life by life."""
+        self.samples: dict[str, list[Callable[[int], bool]]] = {}
+        """Which buckets the gates of each node sample, life by life."""
+        self.told: set[tuple[str, str, int]] = set()
+        """Lies of those who avoid what they take for samples: who told whom, about which bucket."""
         self.most_held: dict[str, int] = {}
         """The most that the gate of each node, and each of its lines, ever held: buckets, and of
         gates bytes too."""
@@ -188,7 +194,14 @@ class Simulation:
             cost=scenario.cost,
             save_every=scenario.save_every,
             remember=REMEMBERED if scenario.options.policy == "vote" else 0,
-            tamper=tampering(scenario.seed, scenario.liars, name),
+            tamper=tampering(
+                scenario.seed,
+                scenario.liars,
+                name,
+                scenario.size,
+                EVERY,
+                lambda reader, bucket: self.told.add((name, reader, bucket)),
+            ),
             miscalculate=miscalculating(scenario.seed, scenario.liars, name),
         )
         party.observe = self._observer(party)
@@ -203,8 +216,13 @@ class Simulation:
         compared = self.scenario.replicas["s1"]
         for stream in plan.inputs:
             if self.scenario.makers[stream] == compared:
+                life = len(self.findings.get(name, ()))
+                secret = Random(f"{self.scenario.seed}/samples/{name}/{life}").randbytes(KEY_BYTES)
                 intake = vote_intake(
-                    self.scenario.options.policy, stream, self.scenario.makers[stream]
+                    self.scenario.options.policy, stream, self.scenario.makers[stream], secret
+                )
+                self.samples.setdefault(name, []).append(
+                    partial(is_drawn, stream_key(secret, stream), EVERY)
                 )
                 self.findings.setdefault(name, []).append(intake.findings)
                 intakes[stream] = intake

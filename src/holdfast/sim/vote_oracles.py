@@ -8,7 +8,6 @@ from itertools import groupby
 from holdfast.protocol.diagram import StagePlan
 from holdfast.sim.parties import ClientParty, Tap
 from holdfast.sim.simulation import Simulation
-from holdfast.sim.voting import EVERY
 from holdfast.tuples import Kind, Row, bucket_of
 
 __all__ = ["check_votes", "is_beyond_repair", "may_skip_buckets"]
@@ -34,6 +33,7 @@ def check_votes(run: Simulation, right: Mapping[str, Sequence[Row]], settled: in
         if not is_beyond_repair(run) and accused - liars:
             yield f"{name}: accuses {sorted(accused - liars)}, who are honest"
     yield from _check_named(run)
+    yield from _check_sampled(run)
     if may_skip_buckets(run):
         for plan in run.scenario.plans:
             if plan.name != "s1":
@@ -50,6 +50,24 @@ def _check_named(run: Simulation) -> Iterator[str]:
         for name, lives in run.findings.items():
             if not any(each.replica == liar for findings in lives for each in findings.accused):
                 yield f"{name}: did not name {liar}, who lies"
+
+
+def _check_sampled(run: Simulation) -> Iterator[str]:
+    """One who lies about a sample is named by who drew it, whatever he takes for samples."""
+    if run.scenario.options.policy != "sample" or run.scenario.options.faults != "none":
+        return
+    newest = run.scenario.until // run.scenario.size - NOT_YET_SAMPLED
+    for liar, reader, bucket in sorted(run.told):
+        if bucket >= newest or not _is_sample(run, reader, bucket):
+            continue
+        if all(each.replica != liar for lives in run.findings[reader] for each in lives.accused):
+            yield f"{reader}: did not name {liar}, who lied about the sample {bucket}"
+            return
+
+
+def _is_sample(run: Simulation, reader: str, bucket: int) -> bool:
+    """Whether it was drawn, in every life of the reader."""
+    return all(is_sample(bucket) for is_sample in run.samples.get(reader, [lambda _: False]))
 
 
 def _check_whole(
@@ -70,9 +88,10 @@ def _check_whole(
             run.scenario.size,
         )
         told = _tainted(run, name)
-        sampled = EVERY if run.scenario.options.policy == "sample" else 1
+        votes_on_all = run.scenario.options.policy != "sample"
         for bucket, rows in found.items():
-            if bucket % sampled == 0 and rows != expected.get(bucket) and bucket not in told:
+            is_compared = votes_on_all or _is_sample(run, name, bucket)
+            if is_compared and rows != expected.get(bucket) and bucket not in told:
                 yield f"replica {name}, stream {stream}: bucket {bucket} is wrong"
                 return
 

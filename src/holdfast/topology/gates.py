@@ -37,7 +37,7 @@ POLICIES: Final[Mapping[str, str]] = {
     "switch": "The same from the best replica; after `max_delay` tentative rows, corrected later.",
     "vote": "Waits until 2f+1 of 3f+1 replicas agree on a bucket. Survives f that lie.",
     "vote-latest": "The same for the newest bucket; older ones are skipped.",
-    "sample": "Trusts one of 3f+1 replicas, and has every n-th bucket voted on.",
+    "sample": "Trusts one of 3f+1 replicas, and votes on one bucket in `every`, drawn in secret.",
     "first": "Takes the first copy of every bucket, in order.",
     "latest": "Takes a copy of any newer bucket, never an older one.",
     SHARE: "As `order`, but lets each bucket in to one of the stage's own replicas only: they "
@@ -71,7 +71,7 @@ def faults() -> Setting[int, int]:
 def every() -> Setting[int, int]:
     return setting(
         whole(1),
-        "With `sample`: one bucket of so many is voted on.",
+        "With `sample`: one bucket of so many is voted on, on average.",
         example="5",
         default=10,
     )

@@ -25,6 +25,7 @@ from holdfast.protocol.gates import (
     Vote,
     VoteLatest,
 )
+from tests.protocol.vote_rig import KEY
 
 FOUR = ["a", "b", "c", "d"]
 BUCKETS = 60
@@ -204,7 +205,7 @@ def test_a_vote_on_the_latest_goes_forward_only_and_is_right(seed: int, faults: 
 def test_a_sampled_stream_is_complete_and_lies_in_it_are_found_out(seed: int) -> None:
     random = Random(seed)
     liar = random.choice(FOUR)
-    gate = Sample(FOUR, every=5, ahead=16)
+    gate = Sample(FOUR, key=KEY, every=5, ahead=16)
     gate.trusted = liar
     commands = run(gate, Upstream(random, FOUR, {liar}))
     assert [each.bucket for each in released(commands)] == list(range(BUCKETS))
@@ -216,18 +217,19 @@ def test_a_sampled_stream_is_complete_and_lies_in_it_are_found_out(seed: int) ->
         if isinstance(each, Taint)
         for bucket in range(each.first, each.last + 1)
     }
-    sampled = {bucket for bucket in wrong if bucket % 5 == 0}
+    sampled = {bucket for bucket in wrong if gate.is_sampled(bucket)}
     assert sampled <= tainted, "every wrong bucket that was voted on is told"
     if sampled:
         first = min(sampled)
-        assert {bucket for bucket in wrong if first - 5 < bucket <= first} <= tainted
+        before = max((each for each in range(first) if gate.is_sampled(each)), default=-1)
+        assert {bucket for bucket in wrong if before < bucket <= first} <= tainted
         assert gate.trusted != liar
         assert liar in accused(commands)
     assert all(each.replica == liar for each in commands if isinstance(each, Taint))
 
 
 def test_another_replica_is_trusted_when_the_trusted_one_is_gone() -> None:
-    gate = Sample(FOUR, every=10)
+    gate = Sample(FOUR, key=KEY, every=10)
     assert [each.bucket for each in released(gate.take(Copy("a", 0, right(0))))] == [0]
     gate.take(Copy("a", 2, right(2)))
     gate.fail(["a"])
@@ -256,7 +258,7 @@ def test_a_gate_begins_where_it_is_told() -> None:
     gates: list[Gate] = [
         Vote(FOUR, first=7),
         VoteLatest(FOUR, first=7),
-        Sample(FOUR, first=7),
+        Sample(FOUR, key=KEY, first=7),
         First(FOUR, first=7),
         Latest(FOUR, first=7),
     ]
@@ -275,7 +277,7 @@ def test_a_gate_begins_where_it_is_told() -> None:
         (lambda: Vote([*FOUR, "a"]), "name each once"),
         (lambda: Vote(FOUR, 0), "faults is 0"),
         (lambda: VoteLatest(FOUR, 2), "give at least 7"),
-        (lambda: Sample(FOUR, every=0), "every is 0"),
+        (lambda: Sample(FOUR, key=KEY, every=0), "every is 0"),
         (lambda: First([]), "give at least 1"),
         (lambda: First(["a"], ahead=0), "ahead is 0"),
     ],
@@ -319,7 +321,7 @@ def test_who_is_admitted_again_counts_at_once() -> None:
 
 
 def test_sampling_does_not_trust_one_in_quarantine() -> None:
-    gate = Sample(("w", "x", "y", "z"))
+    gate = Sample(("w", "x", "y", "z"), key=KEY)
     gate.quarantine("w")
     assert gate.trusted != "w"
     gate.readmit("w")
@@ -328,7 +330,7 @@ def test_sampling_does_not_trust_one_in_quarantine() -> None:
 
 
 def test_sampling_goes_on_when_everybody_has_been_found_lying_once() -> None:
-    gate = Sample(FOUR, every=1)
+    gate = Sample(FOUR, key=KEY, every=1)
     commands: list[Command] = []
 
     def say(bucket: int, liar: str) -> None:
@@ -354,14 +356,14 @@ def test_sampling_goes_on_when_everybody_has_been_found_lying_once() -> None:
 
 
 def test_the_one_that_is_trusted_next_is_not_one_that_is_gone_too() -> None:
-    gate = Sample("abcdefg", 2)
+    gate = Sample("abcdefg", 2, key=KEY)
     for _ in range(3):
         gate.fail(["a", "b"])
         assert gate.trusted == "c"
 
 
 def test_who_does_not_give_what_comes_next_is_passed_over_until_all_have_had_their_turn() -> None:
-    gate = Sample(FOUR)
+    gate = Sample(FOUR, key=KEY)
     seen = []
     for _ in range(8):
         seen.append(gate.trusted)
@@ -370,7 +372,7 @@ def test_who_does_not_give_what_comes_next_is_passed_over_until_all_have_had_the
 
 
 def test_those_found_lying_long_ago_are_trusted_rather_than_one_that_is_gone() -> None:
-    gate = Sample(FOUR, every=1)
+    gate = Sample(FOUR, key=KEY, every=1)
     for bucket, liar in enumerate(FOUR[:3]):
         for name in sorted(FOUR, key=lambda each: each == liar):
             gate.take(Copy(name, bucket, b"lie" if name == liar else right(bucket)))
@@ -380,12 +382,13 @@ def test_those_found_lying_long_ago_are_trusted_rather_than_one_that_is_gone() -
 
 
 def test_a_sample_that_nobody_settles_is_left_in_the_end() -> None:
-    gate = Sample(("w", "x", "y", "z"), every=2, ahead=4)
+    gate = Sample(("w", "x", "y", "z"), key=KEY, every=2, ahead=4)
     for number in range(40):
         for name, lie in zip("wxyz", (b"", b"", b"lie", b"lie"), strict=True):
             gate.take(Copy(name, number, (lie if number == 2 else b"") + right(number)))
     assert gate.next == 40
-    assert gate.wants("w").start == 39, "all samples since are settled"
+    assert gate.is_sampled(2)
+    assert gate.wants("w").start == 40, "all samples since are settled"
 
 
 def test_a_lie_is_not_true_because_the_liar_was_readmitted() -> None:
@@ -407,7 +410,7 @@ def test_a_lie_is_not_true_because_nobody_but_the_liar_is_there() -> None:
 
 def readmitted_liar() -> Sample:
     """A gate that trusts w again, who has lied about bucket 1 and repeats it."""
-    gate = Sample(("w", "x", "y", "z"), every=1)
+    gate = Sample(("w", "x", "y", "z"), key=KEY, every=1)
     for name in ("x", "y", "z"):
         gate.take(Copy(name, 1, right(1)))
     gate.take(Copy("w", 1, b"lie"))
@@ -460,9 +463,8 @@ def test_one_that_has_nothing_of_what_is_wanted_holds_nobody_up_and_skips_nothin
     assert [each.bucket for each in released(commands)] == list(range(8))
 
 
-@pytest.mark.parametrize("make", [VoteLatest, Sample])
-def test_a_split_is_told_once_where_it_is_not_calculated_again(make: type[VoteLatest]) -> None:
-    gate = make(FOUR)
+@pytest.mark.parametrize("gate", [VoteLatest(FOUR), Sample(FOUR, key=KEY, every=1)])
+def test_a_split_is_told_once_where_it_is_not_calculated_again(gate: VoteLatest | Sample) -> None:
     commands: list[Command] = []
     for replica, said in (("a", b"x"), ("b", b"x"), ("c", b"y"), ("d", b"y"), ("d", b"y")):
         commands += gate.take(Copy(replica, 0, said))

@@ -1,12 +1,21 @@
-"""`sample`: releases each bucket at once from one replica; every n-th is voted on as well.
+"""`sample`: releases each bucket at once from one replica; one in `every` is voted on as well.
 
-As fast as having no replicas, and lies are found out later: the gate then says what may be wrong
-and goes on with a replica that told the truth.
+A bucket waits for one replica, not for 2f+1. That is all it saves: every copy is read and hashed,
+so rows/s are those of `vote` (`make bench PART=votes`). Lies are found later: the gate then says
+what may be wrong and goes on with a replica that told the truth.
+
+The samples are the secret of the reader: each bucket is drawn by itself, with probability 1/every,
+by a keyed hash of its number. All copies of all buckets are read, so nothing that the reader asks
+for depends on the draw; it shows in votes and acknowledgements only once the bucket is released.
+Draws are independent, so what was sampled before says nothing about the next bucket. A replica that
+lies in n buckets is therefore found with probability 1 - (1 - 1/every)^n, whatever it knows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from hashlib import blake2b
+from typing import Final
 
 from holdfast.errors import InvalidArgumentError
 from holdfast.protocol.gates.ballot import Ballot
@@ -21,22 +30,37 @@ from holdfast.protocol.gates.gate import (
 )
 from holdfast.protocol.gates.vote import check_faults
 
-__all__ = ["Sample"]
+__all__ = ["KEY_BYTES", "Sample", "is_drawn"]
+
+KEY_BYTES: Final = 32
+"""Length of the secret key of a reader, in bytes."""
+
+
+def is_drawn(key: bytes, every: int, bucket: int) -> bool:
+    """Whether this key draws the bucket as a sample: one in `every`, each by itself."""
+    drawn = blake2b(b"%d" % bucket, key=key, digest_size=8).digest()
+    return int.from_bytes(drawn) * every < 1 << 64
 
 
 class Sample:
-    """A gate that trusts one of `3f+1` replicas (or more) and looks at every `every`-th bucket."""
+    """A gate that trusts one of `3f+1` replicas (or more) and looks at one bucket in `every`."""
 
     def __init__(
         self,
         replicas: Sequence[str],
         faults: int = 1,
         *,
+        key: bytes,
         every: int = 10,
         first: int = 0,
         ahead: int = 64,
     ) -> None:
+        """`key`: the secret that draws the samples; whoever has it can lie unnoticed."""
         check_faults("sample", faults)
+        if len(key) != KEY_BYTES:
+            raise InvalidArgumentError(
+                f"sample: the key has {len(key)} bytes; give {KEY_BYTES} random ones"
+            )
         if every < 1:
             raise InvalidArgumentError(f"sample: every is {every}; give at least 1")
         self.replicas = check_replicas("sample", replicas, 3 * faults + 1)
@@ -45,11 +69,10 @@ class Sample:
         self.next = first
         self.trusted = self.replicas[0]
         """The replica whose buckets are released."""
+        self._key = key
         self._quorum = len(self.replicas) - faults
         self._verified = first
-        """Of the buckets before this one nothing is to be found out any more."""
-        self._right: set[int] = set()
-        """Buckets from there on that were agreed upon as released."""
+        """Up to here the last sample was right; a lie found later taints what comes after."""
         self._liars: set[str] = set()
         self._quarantine: set[str] = set()
         self._gone: frozenset[str] = frozenset()
@@ -59,30 +82,42 @@ class Sample:
         self._ballots: dict[int, Ballot] = {}
         self._past: dict[int, Ballot] = {}
         """The last of those that nothing depends on any more."""
-        self._released: dict[int, tuple[str, bytes]] = {}
-        """What was released of the buckets that are voted on, and whose it was."""
+        self._samples: dict[int, tuple[str, bytes] | None] = {}
+        """Samples that were released, in order, from the first that is not agreed upon: whose copy
+        it was, None if it is agreed upon."""
 
     @property
     def ballots(self) -> Mapping[int, Ballot]:
-        """On the buckets that are voted on, and on the last ones that are settled."""
-        return {**self._past, **self._ballots}
+        """On samples that are released, and on the last ones that are settled. Those before their
+        release are secret: who sees them would know when to tell the truth."""
+        ballots = {**self._past, **self._ballots}
+        return {bucket: ballot for bucket, ballot in ballots.items() if bucket < self.next}
+
+    @property
+    def reach(self) -> int:
+        """Buckets from the oldest that can be voted on to the next one to release: a release that
+        is further ahead of the other replicas would never be compared."""
+        return self.every * self.ahead
+
+    def is_sampled(self, bucket: int) -> bool:
+        return is_drawn(self._key, self.every, bucket)
 
     def wants(self, replica: str) -> range:
-        """What is voted on, and of the trusted replica what comes next. A range cannot say every
-        n-th: what else is in it is refused."""
+        """What is voted on, and of the trusted replica what comes next. All buckets of it are read,
+        not the samples only: else the liar would know which they are."""
         if replica not in self.replicas:
             return range(0)
         return range(self._oldest_vote(), self.next + self.ahead)
 
     def _oldest_vote(self) -> int:
-        return max(self._verified, self.next - self.every * self.ahead)
+        return max(next(iter(self._samples), self.next), self.next - self.reach)
 
     def take(self, copy: Copy) -> list[Command]:
         if copy.replica not in self.replicas or copy.attempt:
             # Nothing is ever asked for again here.
             return []
         commands: list[Command] = []
-        if copy.bucket % self.every == 0:
+        if self.is_sampled(copy.bucket):
             commands += self._vote(copy)
         if copy.replica == self.trusted and self.next <= copy.bucket < self.next + self.ahead:
             self._waiting.setdefault(copy.bucket, copy.digest)
@@ -114,11 +149,13 @@ class Sample:
         """Its votes count again, and it may be trusted."""
         self._quarantine.discard(replica)
         self._liars.discard(replica)
-        for ballot in self.ballots.values():
+        for ballot in (*self._past.values(), *self._ballots.values()):
             ballot.withdraw(replica)
         return []
 
     def _vote(self, copy: Copy) -> list[Command]:
+        if copy.bucket in self._past:
+            return self._judge_late(copy)
         if not self._oldest_vote() <= copy.bucket < self.next + self.ahead:
             return []
         ballot = self._ballots.setdefault(
@@ -135,6 +172,16 @@ class Sample:
         self._trust_the_best(ballot.holders)
         return commands
 
+    def _judge_late(self, copy: Copy) -> list[Command]:
+        """Judge a vote on what is settled: the slowest replica may be the one that lies."""
+        past = self._past[copy.bucket]
+        if past.agreed is None:
+            return []
+        accused = past.take(copy)
+        self._note_liars({each.replica for each in accused})
+        self._trust_the_best(past.holders)
+        return list(accused)
+
     def _note_liars(self, found: set[str]) -> None:
         self._liars |= found
         self._forgive(found)
@@ -148,32 +195,31 @@ class Sample:
 
     def _settle(self, bucket: int, ballot: Ballot) -> list[Command]:
         """Compare what was agreed upon with what was released, if it was."""
-        released = self._released.pop(bucket, None)
+        released = self._samples.get(bucket)
         if released is None:
             return []
         replica, digest = released
         if digest == ballot.agreed:
-            self._note_right(bucket)
+            self._samples[bucket] = None
+            self._forget()
             return []
         tainted = Taint(self._verified, self.next - 1, replica)
         self._verified = self.next
+        self._samples.clear()
         self._forget()
         return [tainted]
 
-    def _note_right(self, bucket: int) -> None:
-        self._right.add(bucket)
-        while (sampled := -(-self._verified // self.every) * self.every) in self._right:
-            self._right.remove(sampled)
-            self._verified = sampled + 1
-        self._forget()
-
     def _forget(self) -> None:
         """Let go of votes that nothing depends on any more."""
-        self._verified = oldest = self._oldest_vote()
-        self._right = {bucket for bucket in self._right if bucket >= oldest}
+        while self._samples:
+            bucket, released = next(iter(self._samples.items()))
+            if released is not None and bucket >= self.next - self.reach:
+                break
+            del self._samples[bucket]
+            self._verified = bucket + 1
+        oldest = self._oldest_vote()
         for bucket in [bucket for bucket in self._ballots if bucket < oldest]:
             self._past[bucket] = self._ballots.pop(bucket)
-            self._released.pop(bucket, None)
         for bucket in sorted(self._past)[: -self.ahead]:
             del self._past[bucket]
 
@@ -202,16 +248,14 @@ class Sample:
                 self.pass_over(ballot.holders)
                 break
             commands.append(Release(self.next, digest, (self.trusted,)))
-            if self.next % self.every == 0:
+            if self.is_sampled(self.next):
                 self._note_released(self.next, digest)
             self.next += 1
             self._lacking.clear()
+        self._forget()
         return commands
 
     def _note_released(self, bucket: int, digest: bytes) -> None:
         ballot = self._ballots.get(bucket)
-        if ballot is not None and ballot.agreed is not None:
-            self._note_right(bucket)
-        else:
-            self._released[bucket] = self.trusted, digest
-        self._forget()
+        is_right = ballot is not None and ballot.agreed is not None
+        self._samples[bucket] = None if is_right else (self.trusted, digest)

@@ -17,7 +17,7 @@ from holdfast.protocol.event_clock import EventClock
 from holdfast.protocol.gates.order import Delays, Variant
 from holdfast.protocol.line import Retention
 from holdfast.protocol.place import Settings
-from holdfast.sim.liars import Lie, LieKind, draw_liars
+from holdfast.sim.liars import CLEVER, Lie, LieKind, draw_liars
 from holdfast.sim.parties.node import Cost
 from holdfast.sim.scenario.options import (
     BYZANTINE,
@@ -82,6 +82,8 @@ def draw_scenario(seed: int, options: Options) -> Scenario:
     liars: dict[str, Lie] = {}
     if options.policy in BYZANTINE:
         kinds = (*ALONE, *TOGETHER) if options.policy == "vote" else ALONE
+        if options.policy == "sample":
+            kinds = (*ALONE, *CLEVER)
         if options.faults == RESTARTS:
             # Who restarts cannot calculate again what a vote was split about.
             kinds = ALONE
