@@ -41,10 +41,12 @@ def job(
     plan: Plan = JOIN,
     seed: int = 1,
     verifiers: int = 1,
+    own_files: bool = True,
 ) -> Job:
     pools = {number: frozenset({f"host{number}"}) for number in quorum.numbers}
-    rules = Rules(mode, 3, 100.0, 3000.0, pools=pools)
-    return Job(seed, plan, quorum, rules, tuple(faults), verifiers, spares=("spare",))
+    rules = Rules(mode, 3, 100.0, 3000.0, own_files=own_files, pools=pools)
+    made = Job(seed, plan, quorum, rules, tuple(faults), verifiers, spares=("spare",))
+    return replace(made, own_files=own_files)
 
 
 def runs(trial: JobTrial) -> set[Run]:
@@ -138,6 +140,32 @@ def test_right_hash_with_wrong_data_is_laid_at_the_makers_door() -> None:
     assert blamed == {1, 4}
 
 
+@pytest.mark.parametrize("mode", Mode)
+@pytest.mark.parametrize(("quorum", "count"), [(FOUR, 1), (SEVEN, 2)])
+def test_liars_who_rewrite_all_that_they_can_reach_reach_their_own_files(
+    quorum: Quorum, count: int, mode: Mode
+) -> None:
+    for seed in range(20):
+        faults = [Fault(FaultKind.REWRITE, replica, "a") for replica in range(1, count + 1)]
+        trial = try_job(job(mode, quorum, faults, seed=seed))
+        assert trial.problems == ()
+        assert trial.world.delivered is not None
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_nobody_is_accused_for_files_that_all_can_write(mode: Mode) -> None:
+    """It may come to no result, but never to a wrong name."""
+    faults = [Fault(FaultKind.REWRITE, 4, "a")]
+    spoiled = 0
+    for seed in range(20):
+        trial = try_job(job(mode, FOUR, faults, seed=seed, own_files=False))
+        assert trial.problems == ()
+        found = trial.world.verifiers[0].findings
+        assert not [each for each in found if each.kind is Kind.BROKEN_DATA]
+        spoiled += any(each.kind is Kind.SPOILED_FILE for each in found)
+    assert spoiled
+
+
 def test_a_crash_of_one_of_two_costs_nothing() -> None:
     pair = Quorum(Model.CRASH)
     for stage in JOIN.stages:
@@ -188,6 +216,10 @@ def _share_spares(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Verifier, "__init__", shared)
 
 
+def _blame_the_owner(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Rules, "own_files", property(lambda _: True, lambda *_: None))
+
+
 MUTATIONS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "a simple majority is enough": lambda patch: patch.setattr(
         Quorum, "needed", property(lambda self: self.replicas // 2)
@@ -196,6 +228,7 @@ MUTATIONS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
         Quorum, "credible", property(lambda _: 1)
     ),
     "votes count whatever they were computed from": _count_any_basis,
+    "who owns a spoiled file has spoiled it": _blame_the_owner,
     "two stages in a row may be unverified": _ask_no_grandparents,
     "what is tainted stays": _keep_what_is_tainted,
     "spare hosts are everybody's": _share_spares,

@@ -245,6 +245,24 @@ def test_a_step_that_keeps_failing_ends_the_replica(tmp_path: Path) -> None:
         world.me.finish()
 
 
+@pytest.mark.parametrize("mode", [Mode.HYBRID, Mode.NON_BLOCKING])
+def test_who_cannot_read_its_own_slices_waits_for_those_that_are_verified(
+    tmp_path: Path, mode: Mode
+) -> None:
+    """Somebody may have changed them, and there is no other copy as long as nobody agrees."""
+    world = World(tmp_path, mode)
+    me = world.me
+    me.work(["hourly"], lambda standing: me.may_pass("hourly", standing))
+    world.fails = [StoreError("none of its copies is right")]
+    assert me.finish().state is JobState.DONE
+    (failed,) = world.events("failed")
+    assert failed["stage"] == "charges"
+    starts = [each for each in world.events("starts") if each["stage"] != "hourly"]
+    first, *others = map(is_verified, starts)
+    assert not first
+    assert all(others)
+
+
 def test_a_mistake_in_a_stage_is_not_tried_again(tmp_path: Path) -> None:
     world = World(tmp_path, Mode.HYBRID)
     world.fails = [InvalidArgumentError("stage hourly: has no columns")]

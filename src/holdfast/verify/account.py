@@ -21,6 +21,7 @@ _WORDS: Mapping[Kind, str] = {
     Kind.MISSING: "missing",
     Kind.EQUIVOCATED: "said two things",
     Kind.BROKEN_DATA: "right digest, wrong data",
+    Kind.SPOILED_FILE: "spoiled file",
     Kind.MISPLACED: "on a host that is not its own",
     Kind.SHARED_HOST: "shared a host",
     Kind.NO_QUORUM: "no quorum",

@@ -28,6 +28,7 @@ _WORDS: Final = {
     Kind.OUTVOTED: "outvoted",
     Kind.EQUIVOCATED: "said two things",
     Kind.BROKEN_DATA: "wrong data",
+    Kind.SPOILED_FILE: "spoiled file",
     Kind.MISSING: "missing",
     Kind.MISPLACED: "misplaced",
     Kind.SHARED_HOST: "shared host",

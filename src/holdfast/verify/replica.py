@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container
 from contextlib import AbstractContextManager, ExitStack
 from functools import partial
+from itertools import chain
 from typing import Final, Protocol
 
 from holdfast.errors import InvalidArgumentError
@@ -129,6 +130,12 @@ class Replica:
                 self._trace.dropped(step)
                 return
             self._trace.failed(step, str(error))
+            is_verified = all(each.verified for each in chain.from_iterable(step.inputs.values()))
+            if not isinstance(error, InvalidArgumentError) and not is_verified:
+                # Of its own slices that nobody has agreed on it has one copy, which somebody may
+                # have changed. Of those that are verified there are others: wait for these.
+                self._mode = Mode.BLOCKING
+                return
             # Perhaps inputs were broken, which the verifiers know of by now.
             key = (step.stage, step.basis)
             self._failures[key] = self._failures.get(key, 0) + 1

@@ -335,7 +335,7 @@ def test_findings_of_one_replica_have_an_end() -> None:
 
 
 def test_one_accuser_may_lie_two_do_not() -> None:
-    judge = verifier(plan=ONE)
+    judge = verifier(plan=ONE, own_files=True)
     tell(judge, "a", "xxx")
     judge.broken("a", 0, 1, 4, 0.0)
     judge.broken("a", 0, 1, 4, 0.0)
@@ -350,10 +350,22 @@ def test_one_accuser_may_lie_two_do_not() -> None:
 
 @pytest.mark.parametrize("accuser", [COORDINATOR, 2])
 def test_the_coordinator_is_believed_and_so_is_the_maker(accuser: int) -> None:
-    judge = verifier(plan=ONE)
+    judge = verifier(plan=ONE, own_files=True)
     tell(judge, "a", "xxx")
     judge.broken("a", 0, 2, accuser, 0.0)
     assert kinds(judge) == [(Kind.BROKEN_DATA, 2)]
+
+
+def test_nobody_is_named_for_a_file_that_others_can_write() -> None:
+    judge = verifier(plan=ONE)
+    tell(judge, "a", "xxx")
+    judge.broken("a", 0, 2, COORDINATOR, 0.0)
+    (finding,) = judge.findings
+    assert (finding.kind, finding.replica, finding.dissenters) == (Kind.SPOILED_FILE, 0, ())
+    assert finding.text == (
+        "the file of replica 2 was changed or was wrong; storage shared: author not known"
+    )
+    assert [each.replica for each in judge.verdict("a").slices[0].holders] == [1, 3]
 
 
 def test_a_new_copy_is_judged_anew() -> None:

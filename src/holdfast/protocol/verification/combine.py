@@ -20,6 +20,7 @@ from holdfast.protocol.verification.verdicts import (
     Finding,
     Holder,
     JobState,
+    Kind,
     StageState,
     Standing,
     Verdict,
@@ -103,7 +104,9 @@ def _findings(needed: int, standings: list[Standing]) -> tuple[Finding, ...]:
 def _topic(finding: Finding) -> object:
     # Where too few agreed, it matters when: those who differ are moved each time.
     run = None if finding.replica else finding.run
-    return finding.kind, finding.replica, finding.stage, run
+    # The text says whose file it is.
+    text = finding.text if finding.kind is Kind.SPOILED_FILE else ""
+    return finding.kind, finding.replica, finding.stage, run, text
 
 
 def _topics(finding: Finding) -> list[object]:

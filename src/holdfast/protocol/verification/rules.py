@@ -23,6 +23,9 @@ class Rules:
     """Seconds without any news after which the job has failed."""
     shared_hosts: bool = False
     """Whether replicas may share a host; for development."""
+    own_files: bool = False
+    """Whether only a replica itself can write where its files lie. If not, nobody is accused for a
+    file that is wrong: another one may have changed it."""
     pools: Mapping[int, frozenset[str]] = field(default_factory=dict)
     """The hosts where each replica is to run; one without a pool may run anywhere."""
 

@@ -46,7 +46,10 @@ class Kind(StrEnum):
     EQUIVOCATED = "equivocated"
     """It has said two different things of the same slice."""
     BROKEN_DATA = "broken-data"
-    """Its file does not have the digest that it reported."""
+    """Its file does not have the digest that it reported, and nobody else can write there."""
+    SPOILED_FILE = "spoiled-file"
+    """Not of one replica: a file does not have the digest that was reported, and others than the
+    replica that made it can write there."""
     MISPLACED = "misplaced"
     """It ran on a host where it was not to run."""
     SHARED_HOST = "shared-host"

@@ -169,8 +169,7 @@ class Verifier:
         accusers = ballot.accusers.setdefault(maker, set())
         accusers.add(accuser)
         if accusers & {COORDINATOR, maker} or len(accusers) >= self.quorum.credible:
-            text = "its file does not have the digest that it reported"
-            self._find(Kind.BROKEN_DATA, ballot.holders[maker], text)
+            self._find_broken(ballot.holders[maker])
             self._lose(stage, number, maker, now)
         self._note_progress(now)
         return True
@@ -486,6 +485,18 @@ class Verifier:
         others = dissenters(stage.votes(number))
         self._add(Finding(Kind.NO_QUORUM, 0, "", stage.name, stage.run, number, text, others))
         self._again(stage, now)
+
+    def _find_broken(self, held: Report) -> None:
+        if self.rules.own_files:
+            text = "its file does not have the digest that it reported"
+            self._find(Kind.BROKEN_DATA, held, text)
+            return
+        text = (
+            f"the file of replica {held.replica} was changed or was wrong; storage shared: author "
+            "not known"
+        )
+        of = (Kind.SPOILED_FILE, COORDINATOR, "", held.stage, held.run, held.slice)
+        self._add(Finding(*of, text))
 
     def _lose(self, stage: StageVotes, number: int, replica: int, now: float) -> None:
         stage.lose(number, replica)

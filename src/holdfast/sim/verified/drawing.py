@@ -21,6 +21,7 @@ LIES = (
     FaultKind.FORGED_RUN,
     FaultKind.ACCUSE,
     FaultKind.HOST,
+    FaultKind.REWRITE,
 )
 
 
@@ -45,10 +46,13 @@ def draw_job(
     if all_to_all:
         bad = frozenset(fault.replica - 1 for fault in faults if fault.kind in LIES)
     pools = {number: frozenset({f"host{number}"}) for number in quorum.numbers}
-    rules = Rules(mode, random.choice([1, 3]), 100.0, 3000.0, pools=pools)
+    own_files = random.random() < 0.7
+    retries = random.choice([1, 3])
+    rules = Rules(mode, retries, 100.0, 3000.0, own_files=own_files, pools=pools)
     speeds = {number: random.choice([1.0, 1.0, 1.0, 3.0]) for number in quorum.numbers}
     spares = tuple(f"spare{number}" for number in range(random.randint(0, 2)))
-    return Job(seed, plan, quorum, rules, faults, verifiers, bad, all_to_all, speeds, spares)
+    of = (verifiers, bad, all_to_all, speeds, spares, own_files)
+    return Job(seed, plan, quorum, rules, faults, *of)
 
 
 def _draw_plan(random: Random) -> Plan:

@@ -44,6 +44,8 @@ class FaultKind(StrEnum):
     """Its process ends in this stage and is started again."""
     TAMPER = "tamper"
     """Somebody alters its files when they are agreed upon."""
+    REWRITE = "rewrite"
+    """Alters all files that it can write to, its own among them, again and again."""
 
 
 ENDING = (FaultKind.HANG, FaultKind.CRASH, FaultKind.RESTART)
@@ -80,6 +82,8 @@ class Job:
     """How many times longer a replica takes."""
     spares: tuple[str, ...] = ()
     """Hosts for replicas that are started again, each for one."""
+    own_files: bool = True
+    """Whether each replica has a place for its files where no other can write."""
 
     @cached_property
     def truth(self) -> dict[str, tuple[bytes, ...]]:
@@ -104,6 +108,11 @@ class Job:
     def _ancestors(self, stage: str) -> set[str]:
         parents = self.plan.parents(stage)
         return {*parents, *(each for parent in parents for each in self._ancestors(parent))}
+
+    @property
+    def is_spoiled(self) -> bool:
+        """Whether somebody alters files of others, so that it may come to no end."""
+        return not self.own_files and any(each.kind is FaultKind.REWRITE for each in self.faults)
 
     @property
     def is_within(self) -> bool:

@@ -39,6 +39,7 @@ def _problems(world: JobWorld) -> Iterator[str]:
                 yield f"wrong: stage {stage} was delivered with other rows than the clean run has"
     is_whole = job.rules.mode is Mode.NON_BLOCKING or job.all_to_all
     is_promised = job.is_within_as_whole if is_whole else job.is_within
+    is_promised = is_promised and not job.is_spoiled
     if is_promised and world.delivered is None:
         yield f"failed, although the faults are within what it is for: {world.failure}"
     # A bad verifier may have others compute again, and nothing worse.
@@ -69,7 +70,7 @@ def _false_accusations(world: JobWorld) -> Iterator[str]:
     """Replicas that good verifiers accuse, or all of them together, and that have not lied."""
     guilty = {fault.replica for fault in world.job.faults if fault.kind not in SILENCES}
     accusations = set(ACCUSATIONS)
-    if world.job.is_within_as_whole:
+    if world.job.is_within_as_whole or not world.job.own_files:
         # More liars than that are believed when they call good copies broken.
         accusations.add(Kind.BROKEN_DATA)
     found = {

@@ -317,6 +317,8 @@ class JobWorld:
             self._report(report, mine)
             if FaultKind.TAMPER in mine:
                 self._at(self.random.uniform(0, 9), partial(self._tamper, path))
+        if any(fault.kind is FaultKind.REWRITE for fault in faults):
+            self._rewrite(replica, replica.incarnation)
         replica.computed[step.stage] = Computed(step.run, step.digests, tuple(slices))
         if any(fault.kind is FaultKind.ACCUSE for fault in faults):
             self._accuse(replica)
@@ -356,6 +358,22 @@ class JobWorld:
                 for maker in self.job.quorum.numbers:
                     if maker != replica.number:
                         self._send("broken", stage, number, maker, replica.number)
+
+    def _rewrite(self, replica: _Replica, incarnation: int) -> None:
+        """Other bytes, those of an earlier file, or none: wherever it can write."""
+        if replica.incarnation != incarnation:
+            return
+        old = next(iter(self._storage.values()), None)
+        for path in list(self._storage):
+            if not self.job.own_files or path.startswith(f"{replica.number}/"):
+                spoiled = self.random.choice([b"\0" * 32, old, None])
+                if spoiled is None:
+                    del self._storage[path]
+                else:
+                    self._storage[path] = spoiled
+        if self.random.random() < 0.9:
+            again = partial(self._rewrite, replica, incarnation)
+            self._at(self.random.uniform(0, 3), again)
 
     def _tamper(self, path: str) -> None:
         self._storage[path] = b"\0" * 32
