@@ -23,6 +23,7 @@ from holdfast.verify.placement import plan_placement
 from holdfast.verify.submission import submit
 
 __all__ = [
+    "ACCUSATIONS",
     "STAGES",
     "Case",
     "is_bill",
@@ -54,6 +55,8 @@ class Case:
     mode: Mode
     lies: tuple[Lie, ...] = ()
     verifiers: int | Literal["all-to-all"] = 1
+    confine: bool = True
+    """Whether no replica can write where others do."""
     holds: tuple[Hold, ...] = ()
     """Besides those by which every lie is told."""
 
@@ -61,6 +64,12 @@ class Case:
     def liars(self) -> set[int]:
         """Who is wrong; to be slow is no fault."""
         return {lie.replica for lie in self.lies if lie.wrong is not Wrong.SLOW}
+
+    @property
+    def is_spoiled(self) -> bool:
+        """Whether somebody alters files of others: the job may come to no result then, and nobody
+        is named for it."""
+        return not self.confine and any(lie.wrong is Wrong.REWRITE for lie in self.lies)
 
     def __str__(self) -> str:
         told = [
@@ -115,6 +124,7 @@ def run_plain_job(file: Path, case: Case, folder: Path) -> Account:
         restarts=1,
         linger=0.5 if hangs else 60.0,
         verifiers=case.verifiers,
+        confine=case.confine,
         storage=str(folder / "storage"),
         work=str(folder / "work"),
         pools=tuple(Pool(name=f"p{n}", hosts=(f"h{n}",)) for n in (*quorum.numbers, "-spare")),
@@ -145,11 +155,11 @@ def judge(case: Case, account: Account, is_right: Callable[[Path], bool]) -> Non
             # It is seen that a file was changed, and not by whom.
             assert CHANGED_SOURCE in account.failure, f"{case}: {account.text()}"
             return
-        unnamed = case.liars - _named_in(account)
+        unnamed = set() if case.is_spoiled else case.liars - _named_in(account)
         assert not unnamed, f"{case}: {unnamed} are not named: {account.text()}"
     accused = {each.replica for each in account.findings if each.kind in ACCUSATIONS}
     assert accused <= case.liars, f"{case}: {accused} were accused: {account.text()}"
-    if len(case.liars) > case.faults:
+    if len(case.liars) > case.faults or case.is_spoiled:
         return
     assert account.is_verified, f"{case}: {account.text()}"
     if case.mode is not Mode.NON_BLOCKING:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import struct
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -20,10 +21,19 @@ import pyarrow.parquet as pq
 from holdfast.protocol.verification import Report, Run
 from holdfast.verify.client import ATTEMPT, Witness
 from holdfast.verify.messages import Reported, encode, seal
+from holdfast.verify.orders import Orders
 from holdfast.wire.client import act
 from holdfast.wire.errors import WireError
 
-__all__ = ["Lie", "LyingWitness", "Wrong", "is_time", "rewrite_source"]
+__all__ = [
+    "Lie",
+    "LyingWitness",
+    "Wrong",
+    "is_time",
+    "reach_of",
+    "rewrite_siblings",
+    "rewrite_source",
+]
 
 
 class Wrong(StrEnum):
@@ -33,6 +43,8 @@ class Wrong(StrEnum):
     VALUE = "wrong value"
     COUNT = "wrong count"
     DATA = "right hash, wrong data"
+    REWRITE = "sibling file rewrite"
+    """Flips bytes of the files of others, takes old ones for new ones, and removes some."""
     EQUIVOCATION = "equivocation"
     IDENTITY = "forged identity"
     SEQUENCE = "forged sequence number"
@@ -65,6 +77,9 @@ class LyingWitness(Witness):
 
     lies: tuple[Lie, ...] = ()
     storage: str = ""
+    """Where this replica writes."""
+    reach: tuple[str, ...] = ()
+    """Where others write; what keeps this one from writing there is not in here."""
 
     def report(self, report: Report) -> None:
         for lie in self.lies:
@@ -77,6 +92,9 @@ class LyingWitness(Witness):
         match lie.wrong:
             case Wrong.DATA:
                 _spoil(Path(self.storage) / report.path)
+                super().report(report)
+            case Wrong.REWRITE:
+                rewrite_siblings(self.reach, self.job, self.replica)
                 super().report(report)
             case Wrong.EQUIVOCATION:
                 # Each verifier hears something else first, and in the end all of it.
@@ -113,7 +131,8 @@ class LyingWitness(Witness):
 
 
 def rewrite_source(path: Path) -> None:
-    """Other numbers in its place, in as many bytes, at the same time of change.
+    """Other numbers in its place, in as many bytes, at the same time of change, if it may be
+    written to.
 
     Of Parquet those of the last column, which must be doubles that are neither compressed nor in a
     dictionary; of text all digits but those of the first line."""
@@ -128,14 +147,43 @@ def rewrite_source(path: Path) -> None:
         head, _, rest = data.partition(b"\n")
         data = head + b"\n" + rest.translate(bytes.maketrans(b"123456789", b"234567891"))
     assert data != path.read_bytes()
-    with path.open("r+b") as file:
-        file.write(data)
-    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    with suppress(PermissionError):
+        with path.open("r+b") as file:
+            file.write(data)
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
 
 
 def _wrong_digest(lie: Lie, report: Report) -> bytes:
     teller = b"all" if lie.alike else str(report.replica).encode()
     return sha256(report.digest + teller).digest()
+
+
+def reach_of(orders: Orders) -> tuple[str, ...]:
+    """All folders where replicas write."""
+    return (orders.common, *orders.storages.values())
+
+
+def rewrite_siblings(storages: Sequence[str], job: str, replica: int) -> int:
+    """Spoil what lies there of other replicas, as far as one can; how many files were."""
+    found = [
+        path
+        for storage in storages
+        for path in sorted((Path(storage) / job).glob("*/*/*/*.slice"))
+        if path.relative_to(Path(storage) / job).parts[0] != str(replica)
+    ]
+    spoiled = 0
+    for at, path in enumerate(found):
+        # Some are gone by now, and to some it cannot write.
+        with suppress(OSError):
+            match at % 3:
+                case 0:
+                    _spoil(path)
+                case 1:
+                    path.write_bytes(found[0].read_bytes() if path != found[0] else b"")
+                case 2:
+                    path.unlink()
+            spoiled += 1
+    return spoiled
 
 
 def _spoil(path: Path) -> None:

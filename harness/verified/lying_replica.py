@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from harness.verified.holds import Hold, Parts, hold_back
-from harness.verified.lies import Lie, LyingWitness, Wrong, is_time, rewrite_source
+from harness.verified.lies import Lie, LyingWitness, Wrong, is_time, reach_of, rewrite_source
 from holdfast.protocol.verification import Agreed, Compute
 from holdfast.verify import replica_process
 from holdfast.verify.computing import Frames, SparkComputer
@@ -100,7 +100,9 @@ def run_liar(parts: Parts, folder: Path, orders: Orders, trace: Trace) -> None:
         unchecked.check = lambda *_: None
     process: Any = replica_process
     process.SparkComputer = _LyingComputer
-    process.Witness = partial(LyingWitness, lies=lies, storage=orders.storage)
+    process.Witness = partial(
+        LyingWitness, lies=lies, storage=orders.storage, reach=reach_of(orders)
+    )
     replica_process.run_replica(orders, trace)
 
 

@@ -18,12 +18,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from harness.verified.holds import Hold, hold_back, holds_for
-from harness.verified.lies import Lie, LyingWitness, Wrong, is_time, rewrite_source
+from harness.verified.lies import Lie, LyingWitness, Wrong, is_time, reach_of, rewrite_source
 from holdfast.errors import HoldfastError
 from holdfast.protocol.verification import Agreed, Compute, Holder, Input, Plan, Report, Standing
 from holdfast.verify.charter import Charter
 from holdfast.verify.client import Verifiers, Witness
 from holdfast.verify.config import Pool
+from holdfast.verify.confinement import confine
 from holdfast.verify.job_files import load_job
 from holdfast.verify.jobs import Job
 from holdfast.verify.orders import Orders
@@ -119,7 +120,7 @@ class PlainComputer:
             def tell(holder: Holder, _: str, number: int = number) -> None:
                 self._witness.broken(parent, number, holder.replica)
 
-            storage = Path(self._orders.storage)
+            storage = self._orders.reads
             wanted_rows = read_slice(storage, wanted.digest, wanted.rows, wanted.holders, tell)
             pieces += list(wanted_rows)
         return pa.concat_tables(pieces)
@@ -206,7 +207,8 @@ class ThreadLauncher:
             self._words[number] = words
 
         home = self._submission.replica_folder(number)
-        return _Thread(orders, home, lies, self._holds, host, say)
+        folders = self._submission.own_folders(number, pool)
+        return _Thread(orders, home, lies, self._holds, host, say, folders)
 
     def last_words(self, number: int) -> str:
         return self._words.get(number, "")
@@ -240,7 +242,9 @@ class _Thread:
         holds: Sequence[Hold],
         host: str,
         say: Callable[[str], None],
+        folders: Sequence[Path],
     ) -> None:
+        self._folders = folders
         self._orders = orders
         self._home = home
         self._lies = lies
@@ -277,6 +281,10 @@ class _Thread:
 
     def _work(self) -> None:
         orders = self._orders
+        for folder in self._folders:
+            folder.mkdir(parents=True, exist_ok=True)
+        if self._folders:
+            confine(self._folders)
         witness = LyingWitness(
             orders.job,
             orders.replica,
@@ -285,6 +293,7 @@ class _Thread:
             orders.security,
             lies=tuple(self._lies),
             storage=orders.storage,
+            reach=reach_of(orders),
         )
         job = load_job(orders.file, orders.code, orders.arguments)
         plan = Plan(job.plan.stages, orders.slices, orders.pins)

@@ -23,9 +23,14 @@ from holdfast.protocol.verification import Kind, Run
 
 
 def test_a_liar_and_a_killed_driver_change_nothing(tmp_path: Path) -> None:
-    """Four replicas, one fault in each stage: one lies in the first, one is killed in the next."""
+    """Four replicas, one fault in each stage: one lies in the first, one is killed in the next, one
+    tries to spoil the files of all others in the last."""
     file = write_billing(tmp_path / "job", meters=12)
-    lies = [Lie(1, "hourly", Wrong.VALUE), Lie(2, "charges", Wrong.CRASH)]
+    lies = [
+        Lie(1, "hourly", Wrong.VALUE),
+        Lie(2, "charges", Wrong.CRASH),
+        Lie(3, "bills", Wrong.REWRITE, sticky=True),
+    ]
     # The outvoted one is there to read what the others have, and needed.
     reads = Seen(1, "charges", verified=True)
     holds = [*holds_for(lies, range(1, 5)), *(Hold(n, "charges", reads) for n in (3, 4))]

@@ -37,7 +37,7 @@ class Fleet:
     ) -> None:
         (folder / "told").mkdir()
         quorum = Quorum(model)
-        rules = Rules(mode=mode, shared_hosts=True)
+        rules = Rules(mode=mode, shared_hosts=True, own_files=True)
         verifier = Verifier("job", plan, quorum, rules)
         self.plan = plan
         self.storage = folder / "storage"

@@ -12,12 +12,13 @@ from typing import Any
 
 import pytest
 
-from harness.verified.cases import STAGES, Case, is_bill, judge, run_plain
+from harness.verified.cases import ACCUSATIONS, STAGES, Case, is_bill, judge, run_plain
 from harness.verified.holds import Hold, Seen
 from harness.verified.lies import Lie, Wrong
 from holdfast.protocol.verification import Kind, Mode, Run
 from holdfast.verify.account import Account
 from holdfast.verify.config import ALL_TO_ALL
+from holdfast.verify.confinement import can_confine
 
 
 def liars(
@@ -71,7 +72,7 @@ def test_a_source_that_a_replica_rewrites_ends_the_job_with_its_name(
     mode: Mode, tmp_path: Path
 ) -> None:
     """With as many bytes and the same time; the others read it one stage later."""
-    account = run(liars(1, 1, Wrong.SOURCE, "hourly", mode), tmp_path)
+    account = run(liars(1, 1, Wrong.SOURCE, "hourly", mode, confine=False), tmp_path)
     assert not account.is_verified
     assert re.search(
         r"source (readings|contracts): \S*\1\.parquet was changed after the job was submitted",
@@ -185,6 +186,24 @@ def test_one_word_against_another_is_settled_by_looking(tmp_path: Path) -> None:
     account = run(Case(2, Mode.BLOCKING, lies, holds=holds), tmp_path)
     found = {(each.replica, each.kind, each.stage) for each in account.findings}
     assert (1, Kind.BROKEN_DATA, "hourly") in found
+
+
+@pytest.mark.skipif(not can_confine(), reason="this kernel has no Landlock")
+def test_one_that_rewrites_all_that_it_can_reach_reaches_nothing(tmp_path: Path) -> None:
+    lies = tuple(Lie(4, stage, Wrong.REWRITE, sticky=True) for stage in STAGES)
+    account = run(Case(1, Mode.HYBRID, lies), tmp_path)
+    assert account.is_verified
+    assert account.findings == ()
+    assert account.warning == ""
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_where_all_can_write_nobody_is_accused(tmp_path: Path, mode: Mode) -> None:
+    lies = (Lie(4, "hourly", Wrong.REWRITE), Lie(4, "bills", Wrong.REWRITE))
+    case = Case(1, mode, lies, confine=False)
+    account = run(case, tmp_path)
+    assert not [each for each in account.findings if each.kind in ACCUSATIONS]
+    assert "replicas in p1, p2, p3, p4, p-spare can change the files of others" in account.warning
 
 
 def test_when_all_copies_of_the_result_are_bad_it_is_computed_again(tmp_path: Path) -> None:

@@ -67,6 +67,8 @@ def verify_job(
         submission = submit(
             file, config, found.progress.submitted if found else None, arguments=arguments
         )
+        if shared := submission.sharing(placement):
+            console.print(f"WARNING: {shared}", style="bold yellow", soft_wrap=True)
         if found is not None:
             console.print(_told(found.progress), soft_wrap=True, markup=False)
             end_leftovers(submission.name, PATIENCE)

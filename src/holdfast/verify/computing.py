@@ -14,6 +14,7 @@ from holdfast.verify.calls import Calls, Unverified
 from holdfast.verify.jobs import Job, Stage
 from holdfast.verify.pinned_files import PinnedFiles, SourceFile
 from holdfast.verify.reading import Accuser, Binding, open_slices
+from holdfast.verify.slice_files import Storage
 from holdfast.verify.slices import Making, Reporter, make_slices
 
 __all__ = ["Check", "Frames", "Maker", "SparkComputer", "Witness", "define_job"]
@@ -38,18 +39,21 @@ class SparkComputer:
         job: str,
         replica: int,
         slices: int,
-        storage: Path,
+        storage: Path | Storage,
         witness: Witness,
         task_witness: Witness | None = None,
         calls_for: Callable[[Compute], Calls] = lambda step: Unverified(),
+        writes: Path | None = None,
     ) -> None:
-        """`task_witness`: for tasks, if they are to speak through another one. `calls_for`: what
-        the code of a stage may ask in a step."""
+        """`writes`: where it writes, if not to the common storage. `task_witness`: for tasks, if
+        they are to speak through another one. `calls_for`: what the code of a stage may ask in a
+        step."""
         self.spark = spark
         self._job = job
         self._replica = replica
         self._slices = slices
         self._storage = storage
+        self._writes = writes or (storage.common if isinstance(storage, Storage) else storage)
         self._witness = witness
         self._task_witness = task_witness or witness
         self._calls_for = calls_for
@@ -75,7 +79,7 @@ class SparkComputer:
             run=step.run,
             basis=step.basis,
             replica=self._replica,
-            storage=self._storage,
+            storage=self._writes,
             reporter=self._task_witness,
         )
         self.calls = self._calls_for(step)

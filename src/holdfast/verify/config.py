@@ -64,6 +64,9 @@ class Pool(_Table, frozen=True):
     """Settings of Spark, as those that keep executors on these hosts."""
     environment: dict[str, str] = {}
     """Variables of the drivers that are started for this pool."""
+    storage: str | None = None
+    """A folder for what its replica writes: all hosts see it under this path, and only those of
+    the pool can write there. Without it replicas write to the storage of all."""
     launch: tuple[str, ...] = ()
     """Words before the command that starts a driver, as ["ssh", "n1"]; without them drivers run
     beside the coordinator. Standard input and output must come through as they are."""
@@ -108,6 +111,11 @@ class Config(_Table, frozen=True):
     """Where verifiers listen."""
     storage: str | None = None
     """A folder that all replicas see."""
+    confine: bool = True
+    """Whether replicas beside the coordinator can write to folders of their own alone, if this
+    kernel can see to that."""
+    writable: tuple[str, ...] = ()
+    """Folders that they may write to besides, all of them."""
     work: str | None = None
     """A folder of this machine for journals, logs and traces."""
     allow_shared_hosts: bool = False
@@ -143,6 +151,7 @@ class Config(_Table, frozen=True):
 
     def _check_pools(self) -> None:
         owners: dict[str, str] = {}
+        stores: list[str | None] = []
         for number, pool in enumerate(self.pools, 1):
             place = f"pools #{number} ({pool.name})"
             if not pool.hosts:
@@ -156,6 +165,12 @@ class Config(_Table, frozen=True):
                         f"{place}: host {host} is in pool {other} too, so that one machine could "
                         "spoil two replicas; leave it in one"
                     )
+            if pool.storage is not None and pool.storage in (self.storage, *stores):
+                raise InvalidArgumentError(
+                    f"{place}: storage: {pool.storage} is that of others too, who could change its "
+                    "files; give the pool its own, or leave it out"
+                )
+            stores.append(pool.storage)
             if pool.memory is not None:
                 parse_memory(f"{place}: memory", pool.memory)
             master = self.master_of(pool)
@@ -235,6 +250,11 @@ class Config(_Table, frozen=True):
             storage=_beside(path, config.storage),
             work=_beside(path, config.work),
             slots=_beside(path, config.slots),
+            writable=tuple(str(path.resolve().parent / each) for each in config.writable),
+            pools=tuple(
+                msgspec.structs.replace(pool, storage=_beside(path, pool.storage))
+                for pool in config.pools
+            ),
             security=None
             if config.security is None
             else msgspec.structs.replace(

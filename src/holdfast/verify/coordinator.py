@@ -306,7 +306,7 @@ class Coordinator:
         for doubt in set(standing.doubts) - self._resolved:
             self._resolved.add(doubt)
             agreed = standing.verdicts[doubt.stage].slices.get(doubt.slice)
-            storage = self.submission.storage
+            storage = self.submission.reads
             if agreed and is_broken(storage, agreed.digest, agreed.rows, doubt.holder):
                 told = (doubt.stage, doubt.slice, doubt.holder.replica)
                 self._untold.append(partial(self._witness.broken, *told))
@@ -521,7 +521,7 @@ class Coordinator:
             self._rows = deliver(
                 submission.plan,
                 standing,
-                submission.storage,
+                submission.reads,
                 self._output,
                 lambda stage, number, maker: bad.append((stage, number, maker)),
                 job=submission.name,
@@ -560,7 +560,8 @@ class Coordinator:
         standing = self.standing
         now = time.monotonic()
         is_verified = self._rows is not None
-        warnings = [self.placement.warning, failure if is_verified and failure else ""]
+        shared = submission.sharing(self.placement)
+        warnings = [self.placement.warning, shared, failure if is_verified and failure else ""]
         return Account(
             submission=submission.name,
             job=submission.job,

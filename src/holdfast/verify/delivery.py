@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from holdfast.errors import InvalidArgumentError, StoreUnavailableError
 from holdfast.protocol.verification import Agreed, Holder, Plan, Standing
-from holdfast.verify.slice_files import UnreadableError, read_slice
+from holdfast.verify.slice_files import Storage, UnreadableError, read_slice
 
 __all__ = ["Broken", "UndeliverableError", "check_output", "deliver", "part_of"]
 
@@ -42,7 +42,7 @@ def part_of(output: Path, job: str) -> Path:
 def deliver(
     plan: Plan,
     standing: Standing,
-    storage: Path,
+    storage: Path | Storage,
     output: Path,
     broken: Broken,
     *,
@@ -88,7 +88,9 @@ def deliver(
     return rows
 
 
-def _write_all(plan: Plan, standing: Standing, storage: Path, part: Path, broken: Broken) -> int:
+def _write_all(
+    plan: Plan, standing: Standing, storage: Path | Storage, part: Path, broken: Broken
+) -> int:
     rows = 0
     lost: list[UndeliverableError] = []
     for stage in plan.outputs:
@@ -109,7 +111,7 @@ def _write_all(plan: Plan, standing: Standing, storage: Path, part: Path, broken
 
 
 def _write(
-    stage: str, number: int, agreed: Agreed, storage: Path, path: Path, broken: Broken
+    stage: str, number: int, agreed: Agreed, storage: Path | Storage, path: Path, broken: Broken
 ) -> None:
     def tell(holder: Holder, _: str) -> None:
         broken(stage, number, holder.replica)

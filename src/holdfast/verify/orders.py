@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import msgspec
 
 from holdfast.errors import InvalidArgumentError
 from holdfast.protocol.verification import Mode
 from holdfast.verify.pinned_files import SourceFile
+from holdfast.verify.slice_files import Storage
 from holdfast.wire.security import Security
 
 __all__ = ["Orders"]
@@ -32,7 +34,7 @@ class Orders:
     sources: dict[str, tuple[SourceFile, ...]]
     """The files that there were then."""
     storage: str
-    """A folder that all replicas see, drivers and executors."""
+    """The folder that it writes to, seen by its driver and its executors."""
     hosts: tuple[str, ...]
     """Where its driver is to be; empty if that is beside the coordinator."""
     verifiers: tuple[str, ...]
@@ -42,12 +44,22 @@ class Orders:
     secret: bytes = field(repr=False)
     """Its signing key."""
     security: Security | None = field(default=None, repr=False)
+    common: str = ""
+    """The folder of those that have none of their own; empty if that is `storage`."""
+    storages: dict[str, str] = field(default_factory=dict)
+    """The folders of those that have one, by host."""
     spark: dict[str, str] = field(default_factory=dict)
     """Settings of its session, among them `spark.master`."""
     arguments: tuple[str, ...] = ()
     """Of the program, or of the Python file that makes the job."""
     pins: bytes = b""
     """The digest of code, arguments, sources and settings; part of the basis of every report."""
+
+    @property
+    def reads(self) -> Storage:
+        """Where the copies of all lie."""
+        own = {host: Path(folder) for host, folder in self.storages.items()}
+        return Storage(Path(self.common or self.storage), own)
 
     def encode(self) -> bytes:
         """One line."""

@@ -48,6 +48,11 @@ class Placement:
             self._spares.remove(pool)
         self._pools[replica] = pool
 
+    @property
+    def everywhere(self) -> Sequence[Pool]:
+        """All pools, the spare ones too."""
+        return [*self._pools.values(), *self._spares]
+
     def pools(self) -> Mapping[int, Pool]:
         return dict(self._pools)
 

@@ -8,6 +8,7 @@ look for it, and the standard input of replicas ends.
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from typing import Final, Protocol
 
 from holdfast.errors import InvalidArgumentError
 from holdfast.verify.config import Pool
+from holdfast.verify.confinement import confined
 from holdfast.verify.submission import Submission
 
 __all__ = ["REPLICA", "TRACE", "Launcher", "ProcessLauncher", "Running", "end_leftovers"]
@@ -28,6 +30,8 @@ SHOWN: Final = 12
 """Lines of a log that an error shows."""
 TRACE: Final = "trace.jsonl"
 """In the folder of a replica: what it did. See `Trace`."""
+SCRATCH: Final = "scratch"
+"""There too: the temporary files of one that is confined."""
 REPLICA: Final = ("-m", "holdfast.verify.replica_process")
 SUBMISSION: Final = "HOLDFAST_SUBMISSION"
 """The variable by which all processes of a submission are known, and all that they have started."""
@@ -95,15 +99,24 @@ class ProcessLauncher:
     def start_replica(self, number: int, pool: Pool) -> Running:
         folder = self._submission.replica_folder(number)
         folder.mkdir(exist_ok=True)
+        own = self._submission.own_folders(number, pool)
+        scratch = folder / SCRATCH if own else None
+        for each in (*own, scratch) if scratch else ():
+            each.mkdir(parents=True, exist_ok=True)
         start = self._starts[number] = self._starts.get(number, 0) + 1
         variables = {"PYTHONHASHSEED": "0", SUBMISSION: self._submission.name}
         variables |= self._environment | pool.environment
         command = [sys.executable, *self._replica]
+        if scratch:
+            variables |= _temporary(scratch)
+            command = confined(command, own)
         if pool.launch:
             said = [f"{name}={value}" for name, value in variables.items()]
             command = [*pool.launch, "env", *said, *command]
         orders = self._submission.orders(number, pool).encode()
-        process = _Process(command, self._log(folder.name), variables, folder / TRACE, orders)
+        process = _Process(
+            command, self._log(folder.name), variables, folder / TRACE, orders, scratch
+        )
         if start > 1:
             process.yield_to_others()
         return process
@@ -169,6 +182,16 @@ def _is_of(submission: str, pid: int) -> bool:
     return f"{SUBMISSION}={submission}".encode() in variables
 
 
+def _temporary(folder: Path) -> dict[str, str]:
+    """What keeps temporary files of Python, Spark and its JVM in a folder."""
+    options = f"{os.environ.get('SPARK_SUBMIT_OPTS', '')} -Djava.io.tmpdir={folder}"
+    return {
+        "TMPDIR": str(folder),
+        "SPARK_LOCAL_DIRS": str(folder),
+        "SPARK_SUBMIT_OPTS": f"{options} -XX:-UsePerfData".strip(),
+    }
+
+
 def _end_of(log: Path) -> str:
     try:
         lines = log.read_text(errors="replace").splitlines()
@@ -185,8 +208,11 @@ class _Process:
         variables: Mapping[str, str],
         output: Path | None = None,
         orders: bytes = b"",
+        scratch: Path | None = None,
     ) -> None:
-        """`output`: where what it prints goes; the log also takes what it says of errors."""
+        """`output`: where what it prints goes; the log also takes what it says of errors.
+        `scratch`: a folder that goes with it."""
+        self._scratch = scratch
         self._has_ended = Event()
         with log.open("ab") as errors, (output or log).open("ab") as printed:
             try:
@@ -234,6 +260,8 @@ class _Process:
         # What it has started may be left: a JVM whose driver was killed, for instance.
         self._send(signal.SIGKILL)
         self._has_ended.set()
+        if self._scratch is not None:
+            shutil.rmtree(self._scratch, ignore_errors=True)
 
     def _send(self, number: signal.Signals) -> None:
         with suppress(ProcessLookupError, PermissionError):

@@ -21,7 +21,7 @@ from holdfast.errors import HoldfastError
 from holdfast.protocol.verification import Holder, Input
 from holdfast.verify.canonical import spark_schema
 from holdfast.verify.messages import decode, encode
-from holdfast.verify.slice_files import read_slice
+from holdfast.verify.slice_files import Storage, read_slice
 from holdfast.verify.tasks import messages, settle
 
 __all__ = ["Accuser", "Binding", "open_slices"]
@@ -43,7 +43,7 @@ class Accuser(Protocol):
 class Binding:
     """The slices of a stage as one replica is to read them."""
 
-    storage: Path
+    storage: Path | Storage
     stage: str
     inputs: tuple[Input, ...]
     accuser: Accuser

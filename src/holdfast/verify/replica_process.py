@@ -89,10 +89,11 @@ def run_replica(orders: Orders, trace: Trace) -> Standing:
                 orders.job,
                 orders.replica,
                 plan.slices,
-                Path(orders.storage),
+                orders.reads,
                 witness,
                 replace(witness, timeout=TASK_PATIENCE),
                 lambda step: _calls(orders, plan, witness, step),
+                Path(orders.storage),
             )
             asked = stack.enter_context(
                 Verifiers(plan, orders.retries, orders.asks, orders.security)

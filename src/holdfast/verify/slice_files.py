@@ -16,8 +16,8 @@ import secrets
 import stat
 import struct
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from types import TracebackType
@@ -33,6 +33,7 @@ from holdfast.wire.errors import WireError
 __all__ = [
     "PIECE_ROWS",
     "SliceWriter",
+    "Storage",
     "Tell",
     "UnreadableError",
     "Written",
@@ -73,6 +74,18 @@ class Written:
     """In the storage."""
     digest: bytes
     rows: int
+
+
+@dataclass(frozen=True)
+class Storage:
+    """Where the copies of replicas lie."""
+
+    common: Path
+    own: Mapping[str, Path] = field(default_factory=dict)
+    """Of the pools that have one of their own, by host."""
+
+    def of(self, holder: Holder) -> Path:
+        return self.own.get(holder.host, self.common)
 
 
 Tell = Callable[[Holder, str], None]
@@ -154,7 +167,7 @@ class SliceWriter:
 
 
 def read_slice(
-    storage: Path,
+    storage: Path | Storage,
     digest: bytes,
     rows: int,
     holders: Sequence[Holder],
@@ -177,7 +190,7 @@ def read_slice(
         trying, unread = unread, []
         for holder in trying:
             try:
-                with _Opened(storage, holder.path, digest, rows) as opened:
+                with _Opened(_folder(storage, holder), holder.path, digest, rows) as opened:
                     for piece in opened.pieces(given):
                         yield piece
                         given += 1
@@ -196,13 +209,13 @@ def read_slice(
     )
 
 
-def is_broken(storage: Path, digest: bytes, rows: int, holder: Holder) -> bool:
+def is_broken(storage: Path | Storage, digest: bytes, rows: int, holder: Holder) -> bool:
     """Whether the copy of a holder is found not to be what was agreed on, or not to be there.
 
     Of one that cannot be read nobody knows. It is tried once: who asks has others to look after.
     """
     try:
-        with _Opened(storage, holder.path, digest, rows) as opened:
+        with _Opened(_folder(storage, holder), holder.path, digest, rows) as opened:
             for _ in opened.pieces(0):
                 pass
     except StoreCorruptError:
@@ -294,6 +307,10 @@ def _open(storage: Path, path: str) -> BinaryIO:
         os.close(handle)
         raise StoreCorruptError(f"{path}: is no plain file")
     return os.fdopen(handle, "rb")
+
+
+def _folder(storage: Path | Storage, holder: Holder) -> Path:
+    return storage.of(holder) if isinstance(storage, Storage) else storage
 
 
 def _digest_of_slice(rows: int, pieces: Sequence[bytes]) -> bytes:

@@ -14,10 +14,11 @@ from pathlib import Path
 import msgspec
 
 from holdfast.errors import InvalidArgumentError, StoreUnavailableError
-from holdfast.protocol.verification import COORDINATOR, Plan, Quorum, Rules
+from holdfast.protocol.verification import COORDINATOR, Model, Plan, Quorum, Rules
 from holdfast.verify.charter import Charter
 from holdfast.verify.client import Verifiers, Witness
-from holdfast.verify.config import ALL_TO_ALL, Config, Pool
+from holdfast.verify.config import ALL_TO_ALL, Config, Pool, is_local
+from holdfast.verify.confinement import can_confine
 from holdfast.verify.job_files import Program, load_job, read_code
 from holdfast.verify.jobs import Job
 from holdfast.verify.orders import Orders
@@ -26,6 +27,7 @@ from holdfast.verify.placement import Placement
 from holdfast.verify.progress import Submitted
 from holdfast.verify.resuming import check_pins, pin
 from holdfast.verify.signing import Signer
+from holdfast.verify.slice_files import Storage
 from holdfast.verify.source_files import make_source
 from holdfast.wire.security import Security
 
@@ -87,6 +89,7 @@ class Submission:
                 patience=self.config.patience,
                 limit=self.config.limit,
                 shared_hosts=bool(placement.warning),
+                own_files=not self._sharers(placement),
                 pools=placement.audited,
             ),
             keys={number: signer.public for number, signer in self.signers.items()},
@@ -107,7 +110,9 @@ class Submission:
             submitted=self.submitted,
             sources=self.sources,
             pins=self.plan.pins,
-            storage=str(self.storage),
+            storage=pool.storage or str(self.storage),
+            common=str(self.storage),
+            storages={host: str(folder) for host, folder in self.reads.own.items()},
             hosts=pool.hosts if pool.launch else (),
             verifiers=self.addresses,
             asks=own,
@@ -115,6 +120,45 @@ class Submission:
             security=self.client_security,
             spark=self.config.settings_of(pool),
         )
+
+    @property
+    def reads(self) -> Storage:
+        """Where the copies of all replicas lie."""
+        pools = [pool for pool in self.config.pools if pool.storage is not None]
+        own = {host: Path(str(pool.storage)) for pool in pools for host in pool.hosts}
+        return Storage(self.storage, own)
+
+    def own_folders(self, replica: int, pool: Pool) -> tuple[Path, ...]:
+        """What a replica in this pool is confined to: its part of the storage, its own folder, and
+        those that all may write to. None if it is not confined."""
+        if not self._is_confined(pool):
+            return ()
+        part = Path(pool.storage or self.storage) / self.name / str(replica)
+        return (part, self.replica_folder(replica), *map(Path, self.config.writable))
+
+    def sharing(self, placement: Placement) -> str:
+        """A warning if a replica that lies could change the files of others."""
+        sharers = self._sharers(placement)
+        if not sharers or self.quorum.model is Model.CRASH:
+            return ""
+        return (
+            f"storage: replicas in {', '.join(sharers)} can change the files of others. Nothing "
+            "wrong is delivered by that; but one that does so can end the job, and nobody is named "
+            "for it. Give each pool a `storage` that only its own hosts can write to"
+        )
+
+    def _sharers(self, placement: Placement) -> list[str]:
+        """The pools whose replicas can write where those of others can."""
+        found = [
+            pool.name
+            for pool in placement.everywhere
+            if not self._is_confined(pool) and (pool.storage is None or placement.warning)
+        ]
+        return list(dict.fromkeys(found))
+
+    def _is_confined(self, pool: Pool) -> bool:
+        is_here = not pool.launch and is_local(self.config.master_of(pool))
+        return self.config.confine and is_here and can_confine()
 
     def at_free_ports(self) -> Submission:
         """With other addresses: those that were free when it was submitted may have been taken
