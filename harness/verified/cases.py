@@ -40,6 +40,7 @@ NAMED: Final = {
     Wrong.VALUE: Kind.OUTVOTED,
     Wrong.COUNT: Kind.OUTVOTED,
     Wrong.DATA: Kind.BROKEN_DATA,
+    Wrong.COPYCAT: Kind.BROKEN_DATA,
     Wrong.EQUIVOCATION: Kind.EQUIVOCATED,
     Wrong.IDENTITY: Kind.OUTVOTED,
     Wrong.SEQUENCE: Kind.OUTVOTED,
@@ -190,7 +191,7 @@ def _named_in(account: Account) -> set[int]:
 def _can_be_found(lie: Lie, account: Account) -> bool:
     """Of wrong data: whether the liar has come to read its own copy when that was agreed upon, and
     so tells of it. What nobody reads does no harm."""
-    if lie.wrong is not Wrong.DATA:
+    if lie.wrong not in (Wrong.DATA, Wrong.COPYCAT):
         return True
     trace = account.folder / f"replica-{lie.replica}" / "trace.jsonl"
     return any(

@@ -20,7 +20,14 @@ import pyarrow.parquet as pq
 
 from holdfast.protocol.verification import Report, Run
 from holdfast.verify.client import ATTEMPT, Witness
-from holdfast.verify.messages import Reported, encode, seal
+from holdfast.verify.messages import (
+    Envelopes,
+    Reported,
+    decode,
+    encode,
+    open_envelope,
+    seal,
+)
 from holdfast.verify.orders import Orders
 from holdfast.wire.client import act
 from holdfast.wire.errors import WireError
@@ -45,6 +52,8 @@ class Wrong(StrEnum):
     DATA = "right hash, wrong data"
     REWRITE = "sibling file rewrite"
     """Flips bytes of the files of others, takes old ones for new ones, and removes some."""
+    COPYCAT = "copycat"
+    """Repeats the words of others, with their files for its own or with none."""
     EQUIVOCATION = "equivocation"
     IDENTITY = "forged identity"
     SEQUENCE = "forged sequence number"
@@ -96,6 +105,16 @@ class LyingWitness(Witness):
             case Wrong.REWRITE:
                 rewrite_siblings(self.reach, self.job, self.replica)
                 super().report(report)
+            case Wrong.COPYCAT:
+                for address in self.verifiers:
+                    for each in self._overhear(address, report):
+                        self._send(address, self.replica, replace(each, replica=self.replica))
+                for sibling in range(1, 8):
+                    if sibling != self.replica:
+                        of = report.path.replace(f"/{self.replica}/", f"/{sibling}/", 1)
+                        self._send(self.verifiers[0], self.replica, replace(report, path=of))
+                Path(self.storage, report.path).unlink()
+                super().report(report)
             case Wrong.EQUIVOCATION:
                 # Each verifier hears something else first, and in the end all of it.
                 other = replace(report, digest=_wrong_digest(lie, report))
@@ -122,6 +141,20 @@ class LyingWitness(Witness):
                 super().report(replace(report, digest=_wrong_digest(lie, report)))
             case _:
                 super().report(report)
+
+    def _overhear(self, address: str, mine: Report) -> list[Report]:
+        """What others have reported of the same slice, if a verifier hands it out."""
+        try:
+            told = decode(act(address, self.security, "told", encode((b"", 0))), Envelopes)
+        except WireError:
+            return []
+        tellings = [open_envelope(each) for each in told]
+        return [
+            each.report
+            for each in tellings
+            if isinstance(each, Reported)
+            and (each.report.stage, each.report.slice) == (mine.stage, mine.slice)
+        ]
 
     def _send(self, address: str, sender: int, report: Report) -> None:
         """To one verifier, whatever it answers."""

@@ -69,6 +69,8 @@ def test_reports_come_to_a_verdict_and_are_remembered(tmp_path: Path) -> None:
         (told(1, report(1, seq=10**6)), "no chunk"),
         (told(1, replace(report(1), run=Run(0, 9))), "no run 0.9"),
         (told(1, replace(report(1), path="../x")), "out of the storage"),
+        (told(4, replace(report(4), path=report(1).path)), "no file of replica 4"),
+        (told(1, replace(report(1), path="bill/10/x")), "no file of replica 1"),
         (told(1, Broken("bill", "hourly", 0, 7)), "there is no 7"),
         (Envelope(7, b"", bytes(64)), "no replica 7"),
         (Envelope(1, b"junk", SIGNERS[1].sign(b"junk")), "cannot be read"),
@@ -121,8 +123,8 @@ def test_what_was_said_of_others_meanwhile_is_heard_late_too(tmp_path: Path) -> 
 def test_the_same_in_other_words_is_not_kept(tmp_path: Path) -> None:
     """Else one liar fills the memory and the disk of a verifier."""
     again = [
-        *(told(1, report(1, path=f"bill/{number}.arrow")) for number in range(50)),
-        *(told(1, report(1, seq=3, path=f"bill/{number}.arrow")) for number in range(50)),
+        *(told(1, report(1, path=f"bill/1/{number}.arrow")) for number in range(50)),
+        *(told(1, report(1, seq=3, path=f"bill/1/{number}.arrow")) for number in range(50)),
         *(told(2, Started("bill", f"host{number}")) for number in range(500)),
         told(2, Broken("bill", "hourly", 0, 3)),
     ]

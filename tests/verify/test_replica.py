@@ -103,7 +103,7 @@ class Computer:
         slices = []
         for number in range(PLAN.slices):
             digest = sha256(step.stage.encode() + step.basis + bytes([number]) + lie).digest()
-            path = f"{self.number}/{step.stage}/{step.run}/{number}"
+            path = f"job/{self.number}/{step.stage}/{step.run}/{number}"
             host = f"host {self.number}"
             report = Report(
                 job="job",
@@ -160,7 +160,7 @@ def test_an_outvoted_replica_reads_the_copy_of_another(tmp_path: Path) -> None:
     (started,) = [each for each in world.events("starts") if each["stage"] == "charges"]
     for number, read in enumerate(started["inputs"]["hourly"]):
         assert read["replica"] in (2, 3, 4)
-        assert read["path"] == f"{read['replica']}/hourly/0.0/{number}"
+        assert read["path"] == f"job/{read['replica']}/hourly/0.0/{number}"
     assert {(each.replica, each.stage) for each in world.verifier.findings} == {(ME, "hourly")}
 
 

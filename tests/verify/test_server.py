@@ -91,7 +91,8 @@ def test_a_process_says_why_it_cannot_start(tmp_path: Path) -> None:
         ("consult", encode("x")),
         ("chunk", encode(("hourly", 0))),
         ("chunk", encode(("none", 0, 0))),
-        ("told", encode(-1)),
+        ("told", encode((b"", -1))),
+        ("told", encode((b"a guess", 0))),
         ("told", encode([])),
         ("reboot", b""),
         ("tell", bytes(MAX_CALL + 1)),
@@ -154,6 +155,20 @@ def test_verifiers_tell_each_other_what_they_were_told(tmp_path: Path) -> None:
             assert ask(two).verdicts["hourly"].is_ok
 
 
+def test_only_verifiers_hear_votes_before_they_are_agreed_upon(tmp_path: Path) -> None:
+    secret = replace(charter(), peer_key=bytes(range(32)))
+    with VerifierServer(secret, tmp_path / "1") as first:
+        one = str(first.address)
+        for each in reports_of_a_stage("xxx"):
+            witness(each.replica, one).report(each)
+        for guess in (b"", bytes(32)):
+            with pytest.raises(RefusedError, match="with the key of verifiers"):
+                act(one, None, "told", encode((guess, 0)))
+        with VerifierServer(secret, tmp_path / "2", peers=[one]) as second:
+            two = str(second.address)
+            wait_for(lambda: ask(two).verdicts["hourly"].is_ok)
+
+
 def test_verifiers_tell_each_other_as_much_as_a_call_may_hold(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -163,7 +178,7 @@ def test_verifiers_tell_each_other_as_much_as_a_call_may_hold(
         for number in (1, 2, 3):
             witness(number, address).report(report(number))
         for start, count in ((0, 1), (2, 1), (3, 0)):
-            answer = act(address, None, "told", encode(start))
+            answer = act(address, None, "told", encode((b"", start)))
             assert len(decode(answer, Envelopes)) == count
 
 

@@ -148,7 +148,7 @@ def test_who_holds_a_slice_is_told(calls: dict[int, TaskCalls]) -> None:
                 slice=1,
                 replica=number,
                 host=f"host-{number}",
-                path=f"{number}/1.slice",
+                path=f"job/{number}/1.slice",
                 digest=bytes(32),
                 rows=5,
                 basis=basis_of({}),
@@ -156,9 +156,9 @@ def test_who_holds_a_slice_is_told(calls: dict[int, TaskCalls]) -> None:
         )
     holders = calls[2].consult_verifier("hourly", 1)
     assert [(each.replica, each.path) for each in holders] == [
-        (1, "1/1.slice"),
-        (3, "3/1.slice"),
-        (4, "4/1.slice"),
+        (1, "job/1/1.slice"),
+        (3, "job/3/1.slice"),
+        (4, "job/4/1.slice"),
     ]
 
 

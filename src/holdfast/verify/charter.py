@@ -5,7 +5,7 @@ Written once by whoever submits the job, and read by each verifier when it start
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from holdfast.errors import InvalidArgumentError
@@ -34,6 +34,9 @@ class Charter:
     rules: Rules
     keys: dict[int, bytes]
     """The public keys, by number of the replica; the coordinator's is that of 0."""
+    peer_key: bytes = field(default=b"", repr=False)
+    """By it verifiers know each other. Who has it is handed what replicas have reported, before it
+    is agreed upon."""
     pins: bytes = b""
     """See `Plan`."""
 

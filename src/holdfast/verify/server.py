@@ -16,6 +16,7 @@ import sys
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from hmac import compare_digest
 from itertools import accumulate, islice
 from pathlib import Path
 from threading import Condition, Event, Thread
@@ -36,7 +37,7 @@ from holdfast.verify.messages import (
     decode,
     encode,
 )
-from holdfast.verify.register import Register
+from holdfast.verify.register import ForgedError, Register
 from holdfast.wire.addresses import Address
 from holdfast.wire.client import LogClient
 from holdfast.wire.outbox import Outbox
@@ -164,8 +165,11 @@ class VerifierServer:
             return encode(self._register.raw_chunk(stage, number, seq))
 
     def told(self, body: bytes) -> bytes:
-        """What this verifier was told, after the first so many; not more than one call may hold."""
-        first = decode(body, int)
+        """For other verifiers: what this one was told, after the first so many; not more than one
+        call may hold. A replica that had it could repeat the votes of others as its own."""
+        key, first = decode(body, tuple[bytes, int])
+        if not compare_digest(key, self._register.charter.peer_key):
+            raise ForgedError("told: another verifier may ask for that, with the key of verifiers")
         if first < 0:
             raise InvalidArgumentError("told: give 0 or more")
         with self._change:
@@ -235,9 +239,10 @@ class VerifierServer:
         """Ask another verifier again and again for what it was told."""
         first = 0
         while not self._closing.wait(PULL):
+            asked = encode((self._register.charter.peer_key, first))
             try:
                 with LogClient(peer, self._security, timeout=TIMEOUT) as client:
-                    envelopes = decode(client.act("told", encode(first)), Envelopes)
+                    envelopes = decode(client.act("told", asked), Envelopes)
                 with self._change:
                     self._register.tell(envelopes)
                     self._change.notify_all()

@@ -93,6 +93,7 @@ class Submission:
                 pools=placement.audited,
             ),
             keys={number: signer.public for number, signer in self.signers.items()},
+            peer_key=secrets.token_bytes(32),
             pins=self.plan.pins,
         )
 

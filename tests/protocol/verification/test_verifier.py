@@ -312,7 +312,7 @@ def test_each_call_says_whether_it_is_to_be_remembered() -> None:
     assert judge.back(4, (), 3.0)
     assert judge.report(report("a", 1, "x"), 4.0)
     version = judge.version
-    assert not judge.report(replace(report("a", 1, "x"), path="elsewhere", host="other"), 5.0)
+    assert not judge.report(replace(report("a", 1, "x"), path="job/1/elsewhere", host="other"), 5.0)
     assert not judge.broken("a", 0, 1, 2, 6.0), "it is no holder yet"
     assert judge.version == version
     tell(judge, "a", ".xx", now=7.0)
@@ -726,7 +726,7 @@ def test_memory_goes_with_what_is_reported() -> None:
             judge.report(tell_slice(replica, "x" if replica > 1 else "y"), 0.0)
             assert (judge.next_wake is None) == (judge.state is JobState.DONE)
         for time in range(10):
-            judge.report(replace(tell_slice(1, "y"), path=f"{time}" * 500), 0.0)
+            judge.report(replace(tell_slice(1, "y"), path="job/1/" + f"{time}" * 500), 0.0)
     assert judge.standing().state is JobState.DONE
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()

@@ -38,7 +38,8 @@ class Report:
     host: str
     """Where the task ran."""
     path: str
-    """Of the slice's file, in the storage that all replicas see."""
+    """Of the slice's file, in the storage that all replicas see: below JOB/REPLICA, where no other
+    replica's files are, so that as many copies as there are holders are as many files."""
     digest: bytes
     rows: int
     basis: bytes
@@ -70,5 +71,11 @@ class Report:
                 raise InvalidArgumentError(
                     f"data: what replica {self.replica} tells has another digest than it says"
                 )
+        own = f"{self.job}/{self.replica}/"
+        if self.seq is None and not self.path.startswith(own):
+            raise InvalidArgumentError(
+                f"path: {self.path[:100]!r} is no file of replica {self.replica}; those begin with "
+                f"{own}"
+            )
         if self.rows < 0:
             raise InvalidArgumentError(f"rows: {self.rows} is less than none")

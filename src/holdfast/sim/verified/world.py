@@ -296,7 +296,7 @@ class JobWorld:
             mine = {f.kind for f in faults if f.slice is None or f.slice == number}
             right = result_of(step.stage, number, basis)
             data = self._spoil(right, mine, replica.number)
-            path = f"{replica.number}/{step.stage}/{step.run}/{number}-{next(self._number)}"
+            path = f"job/{replica.number}/{step.stage}/{step.run}/{number}-{next(self._number)}"
             self._storage[path] = data
             if FaultKind.HOLLOW in mine:
                 self._storage[path] = sha256(data).digest()
@@ -365,7 +365,7 @@ class JobWorld:
             return
         old = next(iter(self._storage.values()), None)
         for path in list(self._storage):
-            if not self.job.own_files or path.startswith(f"{replica.number}/"):
+            if not self.job.own_files or path.startswith(f"job/{replica.number}/"):
                 spoiled = self.random.choice([b"\0" * 32, old, None])
                 if spoiled is None:
                     del self._storage[path]
