@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import StoreCorruptError
-from holdfast.federation.envelopes import KINDS, Letter, open_letter, seal, terms_of
+from holdfast.federation.envelopes import KINDS, Opened, open_letter, seal, terms_of
 from holdfast.federation.records import KINDS as RECORDS
 from holdfast.federation.records import Written, open_journal, pack, unpack
-from holdfast.protocol.contracts import Contract, Load, LoanId, Task
+from holdfast.protocol.contracts import Contract, Letter, Load, LoanId, Task
+from holdfast.protocol.contracts.letters import Bound
 from holdfast.protocol.contracts.messages import Beat, Cancel, Offer, Ship, Shipment
 from holdfast.protocol.contracts.records import Borrowed, Owned, Promised
 from holdfast.verify.signing import Signer
@@ -25,7 +26,11 @@ TASK = Task("clean", Load(0.1, 0.2), "public")
 
 
 def letter(message) -> Letter:
-    return Letter("north", "south", b"terms", message)
+    return Letter((3, 7), (2, 9), Bound((3, 4), (3, 3)), message)
+
+
+def sealed(signer: Signer, message) -> bytes:
+    return seal(signer, "north", "south", b"terms", letter(message))
 
 
 @pytest.mark.parametrize(
@@ -38,16 +43,17 @@ def letter(message) -> Letter:
     ],
 )
 def test_a_letter_arrives_as_it_was_sent(message) -> None:
-    assert open_letter(seal(NORTH, letter(message)), "south", KEYS) == letter(message)
+    opened = open_letter(sealed(NORTH, message), "south", KEYS)
+    assert opened == Opened("north", "south", b"terms", letter(message))
 
 
 def test_nobody_signs_for_another() -> None:
     with pytest.raises(WireError, match="not signed by north"):
-        open_letter(seal(SOUTH, letter(Beat())), "south", KEYS)
+        open_letter(sealed(SOUTH, Beat()), "south", KEYS)
     with pytest.raises(WireError, match="is no partner"):
-        open_letter(seal(NORTH, letter(Beat())), "south", {})
+        open_letter(sealed(NORTH, Beat()), "south", {})
     with pytest.raises(WireError, match="has not sent it to west"):
-        open_letter(seal(NORTH, letter(Beat())), "west", KEYS)
+        open_letter(sealed(NORTH, Beat()), "west", KEYS)
 
 
 @given(st.binary(max_size=200))
@@ -58,7 +64,7 @@ def test_anything_else_is_refused(data: bytes) -> None:
 
 @given(st.integers(0, 10_000), st.integers(1, 255))
 def test_a_changed_byte_is_noticed(at: int, change: int) -> None:
-    data = bytearray(seal(NORTH, letter(Offer(1, 2.5, (TASK,), 1000))))
+    data = bytearray(sealed(NORTH, Offer(1, 2.5, (TASK,), 1000)))
     data[at % len(data)] ^= change
     with pytest.raises(WireError):
         open_letter(bytes(data), "south", KEYS)
@@ -77,7 +83,8 @@ def test_a_changed_byte_is_noticed(at: int, change: int) -> None:
     ],
 )
 def test_a_signed_message_that_is_none_is_refused(kind: str, body: object) -> None:
-    form = ["holdfast federation 1", "north", "south", b"", kind, body]
+    marks = [(1, 1), (0, 0), ((0, 0), (0, 0))]
+    form = ["holdfast federation 2", "north", "south", b"", *marks, kind, body]
     data = msgspec.msgpack.encode(form)
     with pytest.raises(WireError):
         open_letter(msgspec.msgpack.encode([data, NORTH.sign(data)]), "south", KEYS)
@@ -99,8 +106,8 @@ def test_terms_are_the_same_on_both_sides_and_change_with_every_clause() -> None
 
 
 def test_there_is_a_form_for_every_message_and_record() -> None:
-    assert len(KINDS) == 20
-    assert len(RECORDS) == 25
+    assert len(KINDS) == 21
+    assert len(RECORDS) == 26
 
 
 def test_a_journal_gives_back_its_records(tmp_path: Path) -> None:

@@ -14,9 +14,10 @@ from harness.waiting import wait_for
 from holdfast.errors import InvalidArgumentError
 from holdfast.federation import participant
 from holdfast.federation.accounts import LEDGER, read_ledger
-from holdfast.federation.envelopes import Letter, seal
+from holdfast.federation.envelopes import seal
 from holdfast.federation.participant import STATUS, read_signer
-from holdfast.protocol.contracts import Command, Load, Manager, reconcile
+from holdfast.protocol.contracts import Command, Letter, Load, Manager, reconcile
+from holdfast.protocol.contracts.letters import Bound
 from holdfast.protocol.contracts.messages import Beat
 from holdfast.wire.client import act
 from holdfast.wire.errors import WireError
@@ -95,7 +96,8 @@ def test_strangers_and_other_terms_are_refused(federation: Federation) -> None:
             (federation.signers["south"], b"", "not signed by north"),
             (north, b"other", "has other terms"),
         ):
-            data = seal(signer, Letter("north", "south", terms, Beat()))
+            letter = Letter((1, 1), (0, 0), Bound(), Beat())
+            data = seal(signer, "north", "south", terms, letter)
             with pytest.raises(WireError, match=word):
                 act(address, None, "tell", data)
         with pytest.raises(WireError, match="knows tell"):

@@ -81,15 +81,20 @@ def ledger(
     output: Annotated[
         Path | None, typer.Option(help="Write it into this file, to be given to the partner.")
     ] = None,
+    letters: Annotated[
+        bool, typer.Option(help="With --output: add all that both have signed, for `prove`.")
+    ] = False,
 ) -> None:
     """Show who owes whom how much, and compare it with what a partner says."""
     from holdfast.federation.accounts import (
         LEDGER,
         compare,
         read_ledger,
+        read_letters,
         show_ledger,
         write_ledger,
     )
+    from holdfast.federation.participant import LETTERS
     from holdfast.federation.settings import Participant
 
     if (partner is None) != (output is None):
@@ -97,7 +102,40 @@ def ledger(
     participant = Participant.read(file)
     mine = read_ledger(participant.path(participant.folder) / LEDGER)
     show_ledger(mine, Console())
-    if output is not None:
-        write_ledger(output.absolute(), mine, partner)
+    if output is not None and partner is not None:
+        signed = []
+        if letters:
+            signed = read_letters(participant.path(participant.folder) / LETTERS, partner)
+        write_ledger(output.absolute(), mine, partner, signed)
     if theirs is not None and not compare(mine, read_ledger(theirs), Console()):
+        raise typer.Exit(1)
+
+
+@contracts.command()
+def prove(
+    ledger: Annotated[
+        Path, typer.Argument(help="A ledger that was written with --output and --letters.")
+    ],
+    key: Annotated[list[str], typer.Option(help="NAME=HEX: the public key of each of the two.")],
+    theirs: Annotated[
+        Path | None, typer.Option(help="The partner's, for letters that one of them left out.")
+    ] = None,
+) -> None:
+    """Verify a ledger by what both have signed, without trusting either: exit code 1 if it is not
+    borne out."""
+    from holdfast.federation.accounts import prove_ledger, show_proof
+
+    keys = {}
+    for each in key:
+        name, _, digits = each.partition("=")
+        try:
+            keys[name] = bytes.fromhex(digits)
+        except ValueError:
+            keys[name] = b""
+        if not name or len(keys[name]) != 32:
+            raise InvalidArgumentError(
+                f"--key {each}: is no key; give NAME=HEX, as `holdfast contracts key` prints it"
+            )
+    proof = prove_ledger(ledger, [] if theirs is None else [theirs], keys)
+    if not show_proof(ledger, proof, Console()):
         raise typer.Exit(1)

@@ -1,9 +1,9 @@
 """What load managers send each other, signed, as MessagePack.
 
 Everything names its sender, its receiver and a digest of the contracts between the two as the
-sender has them: two files that say different things are found out at the first word. An old
-envelope that is sent again is an old message, which the protocol takes for what it is. What is read
-here may come from anybody: it is one of the messages, or WireError is raised and nothing else.
+sender has them: two files that say different things are found out at the first word. It is
+numbered, so an old envelope that is sent again is found out by the protocol. What is read here may
+come from anybody: it is one of the messages, or WireError is raised and nothing else.
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ from typing import Final
 
 import msgspec
 
-from holdfast.protocol.contracts import Contract, Message
+from holdfast.protocol.contracts import Contract, Letter, Message
+from holdfast.protocol.contracts.letters import Bound, Mark
 from holdfast.verify.signing import SIGNATURE_SIZE, Signer, is_signed
 from holdfast.wire.errors import WireError
 
-__all__ = ["MAX_ENVELOPE", "Letter", "open_letter", "seal", "terms_of"]
+__all__ = ["MAX_ENVELOPE", "Opened", "open_any", "open_letter", "seal", "terms_of"]
 
 MAX_ENVELOPE = 4 << 20
-_PURPOSE: Final = "holdfast federation 1"
+_PURPOSE: Final = "holdfast federation 2"
 KINDS: Final[Mapping[str, type[Message]]] = {kind.__name__: kind for kind in Message.__args__}
 
 
@@ -35,17 +36,20 @@ class _Form(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     sender: str
     receiver: str
     terms: bytes
+    mark: Mark
+    heard: Mark
+    bound: tuple[Mark, Mark]
     kind: str
     body: msgspec.Raw
 
 
-class Letter(msgspec.Struct, frozen=True):
-    """A message, who says it to whom, and what contracts he thinks there are."""
+class Opened(msgspec.Struct, frozen=True):
+    """A letter, who has signed it for whom, and what contracts the sender thinks there are."""
 
     sender: str
     receiver: str
     terms: bytes
-    message: Message
+    letter: Letter
 
 
 def terms_of(contracts: Iterable[Contract]) -> bytes:
@@ -70,12 +74,15 @@ def terms_of(contracts: Iterable[Contract]) -> bytes:
     return sha256(msgspec.json.encode(written)).digest()
 
 
-def seal(signer: Signer, letter: Letter) -> bytes:
+def seal(signer: Signer, sender: str, receiver: str, terms: bytes, letter: Letter) -> bytes:
     form = _Form(
         _PURPOSE,
-        letter.sender,
-        letter.receiver,
-        letter.terms,
+        sender,
+        receiver,
+        terms,
+        letter.mark,
+        letter.heard,
+        (letter.bound.mark, letter.bound.before),
         type(letter.message).__name__,
         msgspec.Raw(msgspec.msgpack.encode(letter.message)),
     )
@@ -83,8 +90,16 @@ def seal(signer: Signer, letter: Letter) -> bytes:
     return msgspec.msgpack.encode(_Envelope(data, signer.sign(data)))
 
 
-def open_letter(data: bytes, receiver: str, keys: Mapping[str, bytes]) -> Letter:
+def open_letter(data: bytes, receiver: str, keys: Mapping[str, bytes]) -> Opened:
     """A letter to the receiver by one whose key is known; else WireError."""
+    opened = open_any(data, keys)
+    if opened.receiver != receiver:
+        raise WireError(f"envelope: {opened.sender} has not sent it to {receiver}")
+    return opened
+
+
+def open_any(data: bytes, keys: Mapping[str, bytes]) -> Opened:
+    """A letter to anybody by one whose key is known; else WireError."""
     if len(data) > MAX_ENVELOPE:
         raise WireError(f"envelope: {len(data)} bytes are too many")
     try:
@@ -98,8 +113,8 @@ def open_letter(data: bytes, receiver: str, keys: Mapping[str, bytes]) -> Letter
     is_right_size = len(envelope.signature) == SIGNATURE_SIZE
     if not is_right_size or not is_signed(public, envelope.letter, envelope.signature):
         raise WireError(f"envelope: not signed by {form.sender}")
-    if form.purpose != _PURPOSE or form.receiver != receiver:
-        raise WireError(f"envelope: {form.sender} has not sent it to {receiver}")
+    if form.purpose != _PURPOSE:
+        raise WireError(f"envelope: {form.sender} has not signed it as a letter")
     kind = KINDS.get(form.kind)
     if kind is None:
         raise WireError(f"envelope: {form.kind[:100]!r} is no message")
@@ -107,4 +122,5 @@ def open_letter(data: bytes, receiver: str, keys: Mapping[str, bytes]) -> Letter
         message = msgspec.msgpack.decode(form.body, type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise WireError(f"envelope: {form.kind}: {error}") from None
-    return Letter(form.sender, form.receiver, form.terms, message)
+    letter = Letter(form.mark, form.heard, Bound(*form.bound), message)
+    return Opened(form.sender, form.receiver, form.terms, letter)

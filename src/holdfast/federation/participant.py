@@ -17,15 +17,22 @@ from pathlib import Path
 from queue import Empty, Full, Queue
 from threading import Event as Flag
 from threading import Thread
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import pyarrow as pa
 
 from holdfast.clocks import Clock
 from holdfast.errors import HoldfastError, InvalidArgumentError, StoreUnavailableError
 from holdfast.federation.accounts import LEDGER, write_ledger
-from holdfast.federation.envelopes import MAX_ENVELOPE, Letter, open_letter, seal, terms_of
-from holdfast.federation.records import open_journal, pack, unpack
+from holdfast.federation.envelopes import (
+    MAX_ENVELOPE,
+    Opened,
+    open_any,
+    open_letter,
+    seal,
+    terms_of,
+)
+from holdfast.federation.records import Kept, open_journal, open_letters, pack, unpack
 from holdfast.federation.settings import Participant
 from holdfast.federation.standing import STANDING, write_standing
 from holdfast.federation.tasks import Event, Tasks
@@ -35,11 +42,12 @@ from holdfast.protocol.contracts import (
     Command,
     Fence,
     Halt,
+    Keep,
     Ledger,
+    Letter,
     Load,
     LoanId,
     Manager,
-    Message,
     Persist,
     Prepare,
     Resume,
@@ -50,8 +58,10 @@ from holdfast.protocol.contracts import (
     Task,
     total,
 )
+from holdfast.protocol.contracts.letters import NONE, Mark
 from holdfast.protocol.contracts.messages import Answer
 from holdfast.protocol.messages import Message as LinkMessage
+from holdfast.verify.journal import Journal
 from holdfast.verify.signing import KEY_SIZE, Signer
 from holdfast.wire.client import LogClient
 from holdfast.wire.errors import WireError
@@ -59,8 +69,10 @@ from holdfast.wire.outbox import Outbox
 from holdfast.wire.security import Security
 from holdfast.wire.server import LogServer
 
-__all__ = ["STATUS", "LoadManager", "read_signer"]
+__all__ = ["LETTERS", "STATUS", "LoadManager", "read_signer"]
 
+LETTERS = "letters"
+"""In the folder of a participant: what binds it and its partners, as it was signed."""
 STATUS = "status.json"
 """In the folder of a participant: how it is, for whoever runs it and for nobody else."""
 
@@ -75,6 +87,8 @@ MOST_RECORDS = 1_000
 """In a journal, beyond what the ledger makes necessary; then one stands for all of them."""
 
 logger = logging.getLogger("holdfast")
+
+E = TypeVar("E")
 
 
 def read_signer(path: Path) -> Signer:
@@ -121,6 +135,14 @@ class LoadManager:
         self._folder = participant.path(participant.folder)
         self._journal = open_journal(self._folder / "contracts")
         self._written = len(self._journal.found)
+        self._incoming: Kept | None = None
+        try:
+            self._letters = open_letters(self._folder / LETTERS)
+        except BaseException:
+            self._journal.close()
+            raise
+        self._said: dict[str, Mark] = {}
+        """The last places in our chains to partners whose letters are kept."""
         try:
             self._manager = self._make_manager()
             self._server = LogServer(
@@ -128,6 +150,7 @@ class LoadManager:
             )
         except BaseException:
             self._journal.close()
+            self._letters.close()
             raise
         self._posts: dict[str, Queue[bytes]] = {}
         self._threads: list[Thread] = []
@@ -156,7 +179,20 @@ class LoadManager:
             participant.rules(),
             journal=records,
             now=self._now(),
+            bound=self._last_bound(),
         )
+
+    def _last_bound(self) -> dict[str, Mark]:
+        """The last of our own letters to each partner that are kept."""
+        me = self.participant.name
+        last: dict[str, Mark] = {}
+        for each in self._letters.found:
+            try:
+                opened = open_any(each.envelope, {me: self._signer.public})
+            except WireError:
+                continue  # A partner's.
+            last[opened.receiver] = max(opened.letter.bound.mark, last.get(each.partner, NONE))
+        return last
 
     def close(self) -> None:
         self._closing.set()
@@ -166,6 +202,7 @@ class LoadManager:
             thread.join()
         self._tasks.close()
         self._journal.close()
+        self._letters.close()
 
     def __enter__(self) -> Self:
         return self
@@ -181,21 +218,26 @@ class LoadManager:
 
     def deliver(self, data: bytes) -> None:
         """A letter of a partner; WireError if it is none."""
-        letter = open_letter(data, self.participant.name, self._keys)
-        if letter.terms != self._terms(letter.sender):
+        opened = open_letter(data, self.participant.name, self._keys)
+        if opened.terms != self._terms(opened.sender):
             self.counts["other terms"] += 1
             raise WireError(
-                f"contract: {letter.sender} has other terms in its file than "
+                f"contract: {opened.sender} has other terms in its file than "
                 f"{self.participant.name}; compare them"
             )
         self.counts["received"] += 1
-        if isinstance(letter.message, Answer) and letter.message.apart:
+        message = opened.letter.message
+        if isinstance(message, Answer) and message.apart:
             logger.info(
                 "%s does not take %s: it has another replica of the stage, or cannot run it",
-                letter.sender,
-                ", ".join(letter.message.apart),
+                opened.sender,
+                ", ".join(message.apart),
             )
-        self.tell(lambda manager, now: manager.receive(letter.sender, letter.message, now))
+        self.tell(lambda manager, now: self._receive(manager, opened, data, now))
+
+    def _receive(self, manager: Manager, opened: Opened, data: bytes, now: int) -> list[Command]:
+        self._incoming = Kept(opened.sender, data)
+        return manager.receive(opened.sender, opened.letter, now)
 
     def renegotiate(self, changed: Participant) -> None:
         """Have partners and contracts as this file has them; what is on loan stays until it is due.
@@ -320,8 +362,10 @@ class LoadManager:
                 case Persist(record):
                     self._write(record)
                     self._has_news = True
-                case Send(to, message):
-                    self._post(to, message)
+                case Send(to, letter):
+                    self._post(to, letter)
+                case Keep() if self._incoming is not None:
+                    self._keep(self._incoming)
                 case Prepare(task, epoch, source):
                     self._tasks.prepare(task, epoch, source, self.tell)
                 case Start(task, epoch, bucket):
@@ -336,10 +380,17 @@ class LoadManager:
                     self._tasks.fence(task, epoch, self.tell)
 
     def _write(self, record: Any) -> None:
+        self._append(self._journal, pack(record))
+        self._written += 1
+
+    def _keep(self, kept: Kept) -> None:
+        self._append(self._letters, kept)
+        self._has_news = True
+
+    def _append(self, journal: Journal[E], entry: E) -> None:
         while not self._closing.is_set():
             try:
-                self._journal.append([pack(record)])
-                self._written += 1
+                journal.append([entry])
                 return
             except StoreUnavailableError as error:
                 # Nothing that binds may be said before it is written.
@@ -365,11 +416,15 @@ class LoadManager:
             each for each in self._manager.contracts if partner in (each.buyer, each.seller)
         )
 
-    def _post(self, to: str, message: Message) -> None:
-        letter = Letter(self.participant.name, to, self._terms(to), message)
+    def _post(self, to: str, letter: Letter) -> None:
+        data = seal(self._signer, self.participant.name, to, self._terms(to), letter)
+        if letter.bound.mark > self._said.get(to, NONE):
+            # One that is said again is the same letter by its place in the chain.
+            self._keep(Kept(to, data))
+            self._said[to] = letter.bound.mark
         self.counts["sent"] += 1
         try:
-            self._posts[to].put_nowait(seal(self._signer, letter))
+            self._posts[to].put_nowait(data)
         except (Full, KeyError):
             self.counts["lost"] += 1
 

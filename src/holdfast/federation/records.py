@@ -12,9 +12,16 @@ from holdfast.errors import StoreCorruptError
 from holdfast.protocol.contracts import Record
 from holdfast.verify.journal import Journal
 
-__all__ = ["Written", "open_journal", "pack", "unpack"]
+__all__ = ["Kept", "Written", "open_journal", "open_letters", "pack", "unpack"]
 
 KINDS: Final[Mapping[str, type[Record]]] = {kind.__name__: kind for kind in Record.__args__}
+
+
+class Kept(msgspec.Struct, array_like=True, frozen=True):
+    """A letter that binds, sent or received, as it was signed."""
+
+    partner: str
+    envelope: bytes
 
 
 class Written(msgspec.Struct, array_like=True, frozen=True):
@@ -41,6 +48,10 @@ def unpack(written: Iterable[Written]) -> list[Record]:
                 f"journal: entry {number} cannot be read ({error}); it is of another version"
             ) from None
     return found
+
+
+def open_letters(folder: Path) -> Journal[Kept]:
+    return Journal(folder, Kept)
 
 
 def open_journal(folder: Path) -> Journal[Written]:

@@ -6,11 +6,13 @@ from typing import TypeVar
 
 from holdfast.protocol.contracts import (
     SECOND,
+    Books,
     Command,
     Contract,
     Contracts,
     Fence,
     Halt,
+    Letter,
     Load,
     Manager,
     Message,
@@ -21,6 +23,7 @@ from holdfast.protocol.contracts import (
     Send,
     Task,
 )
+from holdfast.protocol.contracts.letters import Bound
 
 __all__ = ["RULES", "Rig", "ones", "square"]
 
@@ -53,6 +56,9 @@ class Rig:
         self.now = 0
         self.unable: set[str] = set()
         """Tasks that do not start anywhere but where they are."""
+        self.numbers = 0
+        """Of letters."""
+        self.lives: dict[str, int] = {}
         self.has_readers = False
         """Whether readers answer, when they are told of an epoch."""
         self.contracts = contracts
@@ -65,6 +71,7 @@ class Rig:
                 self.obey(name, self.managers[name].own(task))
 
     def _make(self, name: str) -> Manager:
+        self.lives[name] = max(Books(name, self.journals[name]).life + 1, self.now)
         mine = [each for each in self.contracts if name in (each.buyer, each.seller)]
         return Manager(
             name,
@@ -81,8 +88,8 @@ class Rig:
             match command:
                 case Persist(record):
                     self.journals[name].append(record)
-                case Send(to, message):
-                    self.posted.append((name, to, message))
+                case Send(to, letter):
+                    self.posted.append((name, to, letter.message))
                 case Prepare(task, epoch) if task in self.unable:
                     self.obey(name, self.managers[name].unable(task, epoch, self.now))
                 case Prepare(task, epoch):
@@ -93,7 +100,11 @@ class Rig:
                     self.obey(name, self.managers[name].halted(task, epoch, 7, self.now))
 
     def say(self, sender: str, to: str, message: Message) -> None:
-        self.obey(to, self.managers[to].receive(sender, message, self.now))
+        """In a letter that is new."""
+        self.numbers += 1
+        heard = (self.lives[to], 0)
+        letter = Letter((self.lives[sender], self.numbers), heard, Bound(), message)
+        self.obey(to, self.managers[to].receive(sender, letter, self.now))
 
     def wake(self, *names: str) -> None:
         for name in names or self.managers:

@@ -15,12 +15,15 @@ from holdfast.protocol.contracts import (
     Books,
     Contract,
     Fence,
+    Letter,
     Load,
     LoanId,
+    Send,
     State,
     Task,
     reconcile,
 )
+from holdfast.protocol.contracts.letters import NONE, Bound
 from holdfast.protocol.contracts.messages import (
     Alive,
     Answer,
@@ -31,6 +34,7 @@ from holdfast.protocol.contracts.messages import (
     Commit,
     GiveBack,
     HandBack,
+    Hello,
     Offer,
     Ready,
     Recall,
@@ -453,3 +457,70 @@ def test_overruled_tasks_wait_for_the_word_of_their_lender() -> None:
     rig = lent()
     rig.obey("b", rig.managers["b"].refused("t0", (1,), rig.now))
     assert rig.managers["b"].books.holdings[LOAN].state is State.OVERRULED
+
+
+# Letters.
+
+
+def test_a_letter_that_is_sent_again_is_no_sign_of_life_and_changes_nothing() -> None:
+    """The Alive of a dead partner, recorded and sent again once a second."""
+    rig = lent()
+    recorded = []
+    a = rig.managers["a"]
+    life = rig.lives["a"]
+    for at in range(60):
+        report = Report(LOAN, Load(1), True, at * SECOND)
+        letter = Letter((5, 1000 + at), (life, 1), Bound(), Alive((report,)))
+        if at < 3:
+            rig.obey("a", a.receive("b", letter, rig.now))
+        recorded = [*recorded, letter][:3]
+        for old in recorded:
+            rig.obey("a", a.receive("b", old, rig.now))
+        rig.now += SECOND // 4
+        rig.wake("a")
+        rig.posted.clear()
+    assert any(isinstance(each, Fence) for _, each in rig.commands), "b is as good as dead"
+
+
+def test_a_letter_to_an_earlier_life_counts_for_nothing_in_a_later_one() -> None:
+    rig = lent()
+    old = Letter((5, 10**6), (rig.lives["a"], 1), Bound(), HandBack(LOAN, 9, 1, 0))
+    rig.crash("a")
+    rig.posted.clear()
+    rig.obey("a", rig.managers["a"].receive("b", old, rig.now))
+    assert [type(each) for _, _, each in rig.posted] == [Hello]
+    assert "t0" not in rig.runs("a")
+    rig.settle(2 * SECOND)
+    assert rig.runs("b") == ["t0"], "the partner hears of the new life and goes on"
+
+
+def test_numbers_are_never_used_twice_whatever_dies() -> None:
+    rig = lent()
+    for _ in range(3):
+        rig.settle(2 * SECOND)
+        rig.crash("a")
+        rig.journals["b"].clear()
+        rig.crash("b")
+        rig.settle(2 * SECOND)
+    marks = [
+        (name, each.to, each.letter.mark) for name, each in rig.commands if isinstance(each, Send)
+    ]
+    assert len(set(marks)) == len(marks)
+
+
+def test_letters_that_bind_are_a_chain_and_those_said_again_have_one_place() -> None:
+    rig = Rig([AB], a=ones("t", 5), b=[])
+    rig.wake("a")
+    rig.posted.clear()
+    for _ in range(5):
+        rig.now += SECOND // 4
+        rig.wake("a")
+    rig.settle(100 * SECOND)
+    sent = [each.letter for name, each in rig.commands if isinstance(each, Send) and name == "a"]
+    bound = {each.bound.mark: each for each in sent if each.bound.mark != NONE}
+    chain = [bound[mark].bound for mark in sorted(bound)]
+    assert [each.before for each in chain] == [NONE, *(each.mark for each in chain[:-1])]
+    for each in sent:
+        if each.bound.mark != NONE:
+            assert each.message == bound[each.bound.mark].message
+    assert any(isinstance(each.message, Beat) and each.bound.mark == NONE for each in sent)

@@ -10,6 +10,7 @@ from holdfast.protocol.contracts.commands import (
     Command,
     Fence,
     Halt,
+    Keep,
     Persist,
     Prepare,
     Resume,
@@ -37,6 +38,7 @@ from holdfast.protocol.contracts.ledger import (
     Ledger,
     reconcile,
 )
+from holdfast.protocol.contracts.letters import Letter
 from holdfast.protocol.contracts.loads import NOTHING, Load, Units, total
 from holdfast.protocol.contracts.manager import Manager
 from holdfast.protocol.contracts.messages import Message
@@ -63,7 +65,9 @@ __all__ = [
     "Fence",
     "Halt",
     "Holding",
+    "Keep",
     "Ledger",
+    "Letter",
     "Load",
     "Loan",
     "LoanId",

@@ -16,6 +16,7 @@ from holdfast.protocol.contracts.records import (
     Aborted,
     Asked,
     Back,
+    Begun,
     Borrowed,
     Counted,
     Disputed,
@@ -55,6 +56,7 @@ class Books:
         self.offers: dict[int, Offered] = {}
         self.number = 0
         """Of the last offer."""
+        self.life = 0
         self.promises: dict[tuple[str, int], Promised] = {}
         self.promised: dict[str, int] = {}
         """The highest number that a buyer was promised anything for. Lower ones are old news."""
@@ -120,6 +122,7 @@ class Books:
             tuple(self.ledger),
             tuple(self.ledger.settled.items()),
             tuple(self.ledger.disputes.values()),
+            self.life,
         )
 
     def _restore(self, said: Summary) -> None:
@@ -128,6 +131,7 @@ class Books:
         self.lent = {each.loan.id: each.key for each in said.holdings if each.loan is not None}
         self.offers = {each.number: each for each in said.offers}
         self.number = said.number
+        self.life = said.life
         self.promises = {(each.buyer, each.number): each for each in said.promises}
         self.promised = dict(said.promised)
         self.untold = {loan: (partner, account) for loan, partner, account in said.untold}
@@ -136,6 +140,8 @@ class Books:
         match record:
             case Summary():
                 self._restore(record)
+            case Begun(life):
+                self.life = life
             case Owned(task):
                 key = LoanId(self.me, 0, task.id)
                 self.holdings[key] = Holding(key, task, (), State.MINE, (0,))

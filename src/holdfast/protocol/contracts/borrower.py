@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Final
 
-from holdfast.protocol.contracts.commands import Halt, Prepare, Start, Stop
+from holdfast.protocol.contracts.commands import Halt, Keep, Prepare, Start, Stop
 from holdfast.protocol.contracts.costs import marginal
 from holdfast.protocol.contracts.holdings import Holding, State
 from holdfast.protocol.contracts.ledger import Account, Dispute
@@ -105,11 +105,15 @@ class Borrower:
 
     def receipts(self, sender: str, beat: Beat) -> None:
         """What a lender acknowledges: it cannot pay less any more."""
+        is_kept = False
         for loan, served in beat.receipts:
             holding = self._held(sender, loan)
             if holding is None or holding.state is not State.MINE:
                 continue
             if holding.served is None or served >= holding.served + self._office.rules.patience:
+                if not is_kept:
+                    self._office.do(Keep())
+                    is_kept = True
                 self._office.write(Counted(loan, max(0, served)))
 
     # Coming.

@@ -8,11 +8,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from holdfast.protocol.contracts.messages import Message
+from holdfast.protocol.contracts.letters import Letter
 from holdfast.protocol.contracts.records import Record
 from holdfast.protocol.contracts.tasks import Epoch
 
-__all__ = ["Command", "Fence", "Halt", "Persist", "Prepare", "Resume", "Send", "Start", "Stop"]
+__all__ = [
+    "Command",
+    "Fence",
+    "Halt",
+    "Keep",
+    "Persist",
+    "Prepare",
+    "Resume",
+    "Send",
+    "Start",
+    "Stop",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +33,15 @@ class Persist:
 
 @dataclass(frozen=True, slots=True)
 class Send:
+    """One that binds must be kept, as it is sent, before it is."""
+
     to: str
-    message: Message
+    letter: Letter
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """Keep the letter just received, as it came: it binds its sender."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,4 +95,4 @@ class Fence:
     epoch: Epoch
 
 
-Command = Persist | Send | Prepare | Start | Halt | Resume | Stop | Fence
+Command = Persist | Send | Keep | Prepare | Start | Halt | Resume | Stop | Fence

@@ -17,6 +17,7 @@ from holdfast.protocol.contracts.contract import Contracts
 from holdfast.protocol.contracts.costs import Cost
 from holdfast.protocol.contracts.holdings import Holding, LoanState, State
 from holdfast.protocol.contracts.lender import Lender
+from holdfast.protocol.contracts.letters import Letter, Mark
 from holdfast.protocol.contracts.loads import Load
 from holdfast.protocol.contracts.messages import (
     Alive,
@@ -29,7 +30,7 @@ from holdfast.protocol.contracts.messages import (
     Freed,
     GiveBack,
     HandBack,
-    Message,
+    Hello,
     Offer,
     Ready,
     Recall,
@@ -60,11 +61,14 @@ class Manager:
         *,
         journal: Iterable[Record] = (),
         now: int = 0,
+        bound: Mapping[str, Mark] | None = None,
     ) -> None:
-        """With a journal it goes on where the one that wrote it was; see `recover`."""
+        """With a journal it goes on where the one that wrote it was; see `recover`. `bound`: of the
+        letters that were kept, the last one of mine to each partner."""
         self.me = me
         self.books = Books(me, journal)
-        self._office = Office(self.books, cost, contracts, rules or Rules())
+        rules = rules or Rules()
+        self._office = Office(self.books, cost, contracts, rules, now, bound or {})
         self._lender = Lender(self._office)
         self._borrower = Borrower(self._office, self._lender.wanted, self._lender.runs)
         self._seller = Seller(self._office)
@@ -239,11 +243,15 @@ class Manager:
 
     # What partners say.
 
-    def receive(self, sender: str, message: Message, now: int) -> list[Command]:
+    def receive(self, sender: str, letter: Letter, now: int) -> list[Command]:
         """`sender` is who it really is from: the shell has made sure."""
         self._look(now)
-        self._office.hear(sender, now)
+        if not self._office.take_in(sender, letter, now):
+            return self._done(now)
+        message = letter.message
         match message:
+            case Hello():
+                self._office.say_again(sender)
             case Offer():
                 self._seller.offer(sender, message, now)
             case Release(number):

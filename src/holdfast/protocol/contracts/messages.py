@@ -22,6 +22,7 @@ __all__ = [
     "Freed",
     "GiveBack",
     "HandBack",
+    "Hello",
     "Message",
     "Offer",
     "Ready",
@@ -225,6 +226,12 @@ class Alive:
     reports: tuple[Report, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """Both: I have begun a new life and take nothing that was written to an earlier one; say it
+    again."""
+
+
 Message = (
     Offer
     | Answer
@@ -246,4 +253,5 @@ Message = (
     | Cancelled
     | Beat
     | Alive
+    | Hello
 )

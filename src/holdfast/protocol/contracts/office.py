@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 
 from holdfast.protocol.contracts.books import Books
-from holdfast.protocol.contracts.commands import Command, Fence, Persist, Send
+from holdfast.protocol.contracts.commands import Command, Fence, Keep, Persist, Send
 from holdfast.protocol.contracts.contract import Contracts
 from holdfast.protocol.contracts.costs import Cost
-from holdfast.protocol.contracts.messages import Message
-from holdfast.protocol.contracts.records import Record
+from holdfast.protocol.contracts.letters import Bound, Letter, Mark, Post
+from holdfast.protocol.contracts.messages import Hello, Message
+from holdfast.protocol.contracts.records import Begun, Record
 from holdfast.protocol.contracts.rules import Rules
 from holdfast.protocol.contracts.tasks import Epoch, LoanId
 
@@ -23,8 +24,15 @@ MOST_STRIKES = 6
 
 
 @dataclass(slots=True)
+class _Saying:
+    to: str
+    message: Message
+    bound: Bound
+
+
+@dataclass(slots=True)
 class _Question:
-    command: Send | Fence
+    what: _Saying | Fence
     due: int
     wait: int
 
@@ -36,12 +44,25 @@ class _Strikes:
 
 
 class Office:
-    def __init__(self, books: Books, cost: Cost, contracts: Contracts, rules: Rules) -> None:
+    def __init__(
+        self,
+        books: Books,
+        cost: Cost,
+        contracts: Contracts,
+        rules: Rules,
+        now: int,
+        bound: Mapping[str, Mark],
+    ) -> None:
+        """`bound`: what was said last that binds, by partner."""
         self.me = books.me
         self.books = books
         self.cost = cost
         self.contracts = contracts
         self.rules = rules
+        # With the time in it, one whose disk is lost does not begin a life that it has had.
+        self.life = max(books.life + 1, now)
+        self._bound = bound
+        self._posts: dict[str, Post] = {}
         self.heard: dict[str, int] = {}
         """When a partner was last heard of, or first asked for."""
         self.failed: set[str] = set()
@@ -69,20 +90,53 @@ class Office:
         self.do(Persist(record))
 
     def say(self, to: str, message: Message) -> None:
-        self.do(Send(to, message))
+        self._utter(_Saying(to, message, self._post(to).bind(message)))
 
     def ask(self, topic: Hashable, to: str, message: Message, now: int) -> None:
         """Say something, again and again until it is answered."""
         self.heard.setdefault(to, now)
-        self._put(topic, Send(to, message), now)
+        self._put(topic, _Saying(to, message, self._post(to).bind(message)), now)
 
     def fence(self, task: str, epoch: Epoch, now: int) -> None:
         self._put(("fence", task, epoch), Fence(task, epoch), now)
 
-    def _put(self, topic: Hashable, command: Send | Fence, now: int) -> None:
+    def _put(self, topic: Hashable, what: _Saying | Fence, now: int) -> None:
         wait = self.rules.retry
-        self._questions[topic] = _Question(command, now + wait, wait)
-        self.do(command)
+        self._questions[topic] = _Question(what, now + wait, wait)
+        self._utter(what)
+
+    def _utter(self, what: _Saying | Fence) -> None:
+        if isinstance(what, Fence):
+            self.do(what)
+            return
+        if self.books.life != self.life:
+            self.write(Begun(self.life))
+        self.do(Send(what.to, self._post(what.to).write(what.message, what.bound)))
+
+    def _post(self, partner: str) -> Post:
+        if partner not in self._posts:
+            self._posts[partner] = Post(self.life, self._bound.get(partner, (0, 0)))
+        return self._posts[partner]
+
+    def take_in(self, sender: str, letter: Letter, now: int) -> bool:
+        """Whether the letter counts: one that was heard before or written to an earlier life does
+        not, whoever has sent it again."""
+        post = self._post(sender)
+        if not post.is_new(letter):
+            return False
+        if not post.is_fresh(letter):
+            self.say(sender, Hello())
+            return False
+        self.hear(sender, now)
+        if post.is_to_keep(letter):
+            self.do(Keep())
+        return True
+
+    def say_again(self, partner: str) -> None:
+        """All that it has not answered."""
+        for question in self._questions.values():
+            if isinstance(question.what, _Saying) and question.what.to == partner:
+                self._utter(question.what)
 
     def is_asking(self, topic: Hashable) -> bool:
         return topic in self._questions
@@ -95,7 +149,7 @@ class Office:
             if question.due <= now:
                 question.wait = min(2 * question.wait, SLOWEST * self.rules.retry)
                 question.due = now + question.wait
-                self.do(question.command)
+                self._utter(question.what)
 
     @property
     def due(self) -> int | None:

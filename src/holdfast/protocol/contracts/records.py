@@ -16,6 +16,7 @@ __all__ = [
     "Aborted",
     "Asked",
     "Back",
+    "Begun",
     "Borrowed",
     "Counted",
     "Disputed",
@@ -41,6 +42,13 @@ __all__ = [
     "Took",
     "Unpromised",
 ]
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A life in which something is said: no two have the same number."""
+
+    life: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,10 +289,12 @@ class Summary:
     """Of the ledger, as what follows."""
     settled: tuple[tuple[LoanId, Account], ...] = ()
     disputes: tuple[Dispute, ...] = ()
+    life: int = 0
 
 
 Record = (
-    Owned
+    Begun
+    | Owned
     | Gone
     | Restated
     | Offered

@@ -98,8 +98,8 @@ class Lockstep:
     def _deliver(self, now: int) -> None:
         while self._messages:
             sender, send = self._messages.popleft()
-            self.sent[type(send.message).__name__] += 1
-            self._obey(send.to, self.managers[send.to].receive(sender, send.message, now), now)
+            self.sent[type(send.letter.message).__name__] += 1
+            self._obey(send.to, self.managers[send.to].receive(sender, send.letter, now), now)
 
     def _obey(self, name: str, commands: list[Command], now: int) -> None:
         manager = self.managers[name]

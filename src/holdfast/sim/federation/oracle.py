@@ -8,6 +8,7 @@ from itertools import combinations
 
 from holdfast.protocol.contracts import SECOND, LoanState, State, reconcile
 from holdfast.protocol.contracts.choosing import bid, choose_offer, choose_taken, keep_apart
+from holdfast.protocol.contracts.proof import Signed, prove
 from holdfast.protocol.contracts.records import Failed
 from holdfast.sim.federation.scenario import BUCKET, Scenario
 from holdfast.sim.federation.world import FederationWorld
@@ -40,6 +41,7 @@ def try_federation(scenario: Scenario) -> FederationTrial:
     except EndlessRunError as error:
         return FederationTrial(world, (f"endless: {error}",))
     found = [*dict.fromkeys(world.problems), *_always(world), *_unfinished(world)]
+    found += _unproven(world)
     return FederationTrial(world, tuple(found))
 
 
@@ -87,6 +89,15 @@ def _unfinished(world: FederationWorld) -> Iterator[str]:
         if abs(balance) > 1e-9:
             yield f"{balance} of money came from nowhere"
     yield from _profitable(world)
+
+
+def _unproven(world: FederationWorld) -> Iterator[str]:
+    """Entries of an honest ledger that its letters do not bear out."""
+    for party in world.parties.values():
+        if party.is_up:
+            letters = [Signed(*each) for each in party.letters]
+            for problem in prove(party.manager.books.ledger, letters).problems:
+                yield f"{party.name} cannot prove: {problem}"
 
 
 def _lost(world: FederationWorld) -> Iterator[str]:

@@ -16,10 +16,11 @@ from holdfast.protocol.contracts import (
     Epoch,
     Fence,
     Halt,
+    Keep,
+    Letter,
     Load,
     LoanId,
     Manager,
-    Message,
     Persist,
     Prepare,
     Record,
@@ -28,6 +29,7 @@ from holdfast.protocol.contracts import (
     Start,
     Stop,
 )
+from holdfast.protocol.contracts.letters import NONE, Mark
 from holdfast.protocol.contracts.records import Lent, Restated
 from holdfast.sim.federation.fairness import losses
 from holdfast.sim.federation.readers import Readers
@@ -59,6 +61,8 @@ class Party:
     name: str
     manager: Manager
     journal: list[Record] = field(default_factory=list)
+    letters: list[tuple[str, str, Letter]] = field(default_factory=list)
+    """Those that bind, sent and received."""
     runs: dict[tuple[str, Epoch], Run] = field(default_factory=dict)
     is_up: bool = True
     life: int = 0
@@ -82,17 +86,21 @@ class FederationWorld:
         self.readers: dict[str, Readers] = {}
         self.parties: dict[str, Party] = {}
         self._step_crash = scenario.step_crash
+        self._incoming: tuple[str, str, Letter] | None = None
         for name, participant in scenario.participants.items():
-            self.parties[name] = Party(name, self._manager(name, [], 0))
+            self.parties[name] = Party(name, self._manager(name, [], 0, {}))
             for task in participant.tasks:
                 self.readers[task.id] = Readers()
                 self.loads[task.id] = task.load
 
-    def _manager(self, name: str, journal: Sequence[Record], now: int) -> Manager:
+    def _manager(
+        self, name: str, journal: Sequence[Record], now: int, bound: dict[str, Mark]
+    ) -> Manager:
         contracts = [each for each in self.scenario.contracts if name in (each.buyer, each.seller)]
         cost = self.scenario.participants[name].cost
         rules = self.scenario.rules
-        return Manager(name, cost, Contracts(name, contracts), rules, journal=journal, now=now)
+        mine = Contracts(name, contracts)
+        return Manager(name, cost, mine, rules, journal=journal, now=now, bound=bound)
 
     # Running.
 
@@ -150,9 +158,13 @@ class FederationWorld:
                 party.journal.append(record)
                 if isinstance(record, Lent):
                     self.moves += len(record.lots)
-            case Send(to, message):
-                self.sent[type(message).__name__] += 1
-                self._carry(party.name, to, partial(self._deliver, party.name, to, message))
+            case Send(to, letter):
+                self.sent[type(letter.message).__name__] += 1
+                if letter.bound.mark != NONE:
+                    party.letters.append((party.name, to, letter))
+                self._carry(party.name, to, partial(self._deliver, party.name, to, letter))
+            case Keep() if self._incoming is not None:
+                party.letters.append(self._incoming)
             case Prepare(task, epoch):
                 party.runs.setdefault((task, epoch), Run(task, epoch))
                 delay = self.random.uniform(0.05, 1.0) * 1e6
@@ -196,8 +208,10 @@ class FederationWorld:
             for cut in self.scenario.cuts
         )
 
-    def _deliver(self, sender: str, receiver: str, message: Message) -> None:
-        self._tell(receiver, lambda manager: manager.receive(sender, message, self.now))
+    def _deliver(self, sender: str, receiver: str, letter: Letter) -> None:
+        self._incoming = (sender, receiver, letter)
+        self._tell(receiver, lambda manager: manager.receive(sender, letter, self.now))
+        self._incoming = None
 
     # Tasks.
 
@@ -316,7 +330,8 @@ class FederationWorld:
         if self.scenario.seed % 2:
             # Whenever a journal is written anew, the books stay the same.
             party.journal = [Books(crash.name, party.journal).summary()]
-        party.manager = self._manager(crash.name, party.journal, self.now)
+        bound = {to: each.bound.mark for me, to, each in party.letters if me == party.name}
+        party.manager = self._manager(crash.name, party.journal, self.now, bound)
         self._do(party, party.manager.recover(self.now))
         for task in self.scenario.participants[crash.name].tasks:
             # A client that was not told that its task is taken brings it again.

@@ -1,0 +1,86 @@
+"""Messages as they are sent: numbered, by a life of the sender, with what it has heard last.
+
+Numbers of letters to a partner rise, and each says which life of its receiver it has heard. So one
+that was recorded and is sent again is taken for what it is, in the same life or in a later one: it
+is no sign of life and changes nothing. Letters that bind form a chain of their own, which both
+sides keep: each names the one before it, so one that is missing is missed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from holdfast.protocol.contracts.messages import Alive, Beat, Hello, Message
+
+__all__ = ["NONE", "Bound", "Letter", "Mark", "Post"]
+
+Mark = tuple[int, int]
+"""The life of a participant, and a number that begins with 1 in each of its lives."""
+NONE: Final[Mark] = (0, 0)
+LOOSE: Final = (Alive, Beat, Hello)
+"""Said again and again; the last counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """The place of a message in the chain of its sender to one partner."""
+
+    mark: Mark = NONE
+    """NONE: it does not bind."""
+    before: Mark = NONE
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    mark: Mark
+    """Of this sending: a message that is said again has another."""
+    heard: Mark
+    """Of the letter of the receiver that was heard last: this one answers that."""
+    bound: Bound
+    message: Message
+
+
+class Post:
+    """Letters to one partner and from it, in one life of mine."""
+
+    def __init__(self, life: int, last: Mark = NONE) -> None:
+        """`last`: of what bound me before this life."""
+        self._life = life
+        self._number = 0
+        self._bounds = 0
+        self._last = last
+        self._heard = NONE
+        self._kept: set[Mark] = set()
+
+    def bind(self, message: Message) -> Bound:
+        """The place of something new that is said to the partner."""
+        if isinstance(message, LOOSE):
+            return Bound()
+        self._bounds += 1
+        bound = Bound((self._life, self._bounds), self._last)
+        self._last = bound.mark
+        return bound
+
+    def write(self, message: Message, bound: Bound) -> Letter:
+        self._number += 1
+        return Letter((self._life, self._number), self._heard, bound, message)
+
+    def is_new(self, letter: Letter) -> bool:
+        """Whether it was never heard in this life of mine."""
+        if letter.mark <= self._heard:
+            return False
+        self._heard = letter.mark
+        return True
+
+    def is_fresh(self, letter: Letter) -> bool:
+        """Whether it was written after its sender had heard of this life of mine."""
+        return letter.heard[0] == self._life
+
+    def is_to_keep(self, letter: Letter) -> bool:
+        """Whether it binds its sender, for the first time."""
+        mark = letter.bound.mark
+        if mark == NONE or mark in self._kept:
+            return False
+        self._kept = {each for each in self._kept if each[0] == mark[0]} | {mark}
+        return True
