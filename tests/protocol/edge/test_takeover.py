@@ -376,3 +376,31 @@ def test_one_that_dies_while_only_the_root_hears_it_is_taken_over() -> None:
     assert rig.child("c0").tenure.down == ()
     rig.kill("c1")
     rig.step(until=lambda: rig.child("c0").owned == (0, 1))
+
+
+@pytest.mark.parametrize("succession", ["spread", "ring", "bully"])
+@pytest.mark.parametrize("children", [2, 3])
+def test_two_that_only_the_sensors_hear_fight_ever_more_rarely(
+    succession: Any, children: int
+) -> None:
+    """Nobody can tell either that the other lives, but by what it takes back."""
+    rig = Rig(children, 2, child=replace(CHILD, succession=succession))
+    rig.step(1_000)
+    pair = {"c0", "c1"}
+    rig.lose = lambda sender, message, to: (
+        {sender, to} == pair or ("root" in (sender, to) and not pair.isdisjoint((sender, to)))
+    )
+    count = 0
+    for start in range(2_000, 22_000, 100):
+        for sensor in ("s0", "s1"):
+            count += rig.emit(range(start, start + 100, 10), sensor=sensor)
+        rig.step(100)
+    tenures = [rig.child(f"c{number}").tenure for number in range(children)]
+    assert max(claim.epoch for tenure in tenures for claim in tenure.ownership.claims) <= 10
+    rig.lose = lambda sender, message, to: False
+    rig.step(2_000)
+    rig.advance(23_000)
+    rig.step(until=lambda: len(rig.windows) == 23)
+    assert sum(answer or 0 for answer in rig.answers()) == count
+    assert all(window.complete for window in rig.windows)
+    rig.step(until=lambda: all(rig.child(f"c{n}").owned == (n,) for n in range(children)))

@@ -220,3 +220,14 @@ def test_the_place_of_an_earlier_start_is_not_taken() -> None:
     (place,) = root.receive("c0", Register("c0", "child", life=2), 30)
     child.receive("root", place.message, 40)
     assert child.place is not None
+
+
+@pytest.mark.parametrize("behind", [MINUTE, -MINUTE])
+def test_events_that_are_all_refused_are_no_reason_to_wait(behind: int) -> None:
+    """A device that gives the times by its own wrong clock stops no window."""
+    sensor = entered(10 * MINUTE, 10 * MINUTE, idle=100, ahead=1_000)
+    begin = 10 * MINUTE
+    for now in range(begin, begin + 1_000, 10):
+        assert sensor.emit([now - behind], [1.0], None, now)[0] == 1
+    assert sensor.late + sensor.early == 100
+    assert sensor.boundary == begin + 990 - 100

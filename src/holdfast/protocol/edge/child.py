@@ -169,7 +169,7 @@ class Child:
             case Lost():
                 return self._lost(message, now)
             case Fenced(partition, epoch, node):
-                self.tenure.offer([Claim(partition, epoch, node)])
+                self.tenure.offer([Claim(partition, epoch, node)], now)
             case NodeFailed() | Election() | ElectionAck() | Leader():
                 return self.tenure.receive(sender, message, now)
             case Fetch():
@@ -205,7 +205,7 @@ class Child:
             root=self._root,
         )
         self.tenure.ownership.rehome(place.homes)
-        self.tenure.offer(place.claims)
+        self.tenure.offer(place.claims, now)
         self.slots = Slots(place.roster)
         for query in place.queries:
             self.slots.adopt(query)

@@ -203,7 +203,6 @@ class Sensor:
         whose = None if keys is None else _objects(keys)
         if not len(when):
             return 0, []
-        self._quiet = None
         late, early, broken = self._refused(when, what, now)
         invalid = None if whose is None else invalid_keys(whose)
         if invalid is not None:
@@ -214,6 +213,7 @@ class Sensor:
         if good is not None:
             when, what = when[good], what[good]
             whose = None if whose is None else whose[good]
+        has_good = len(when) > 0
         choices = self._choose(self.taken, whose, len(when))
         limit = self._limit(choices, len(when)) if self.options.on_full == "wait" else len(when)
         if limit < len(when):
@@ -240,7 +240,11 @@ class Sensor:
             # Told in one partition, so that it is counted once.
             self._routes[self._order[0]].late = self.late + self.early
             self._tell_rejected()
-        return dealt, self._flush(now)
+        if has_good:
+            self._quiet = None
+            return dealt, self._flush(now)
+        # Events that are refused are no reason to wait for more of them.
+        return dealt, self.rest(now) + self._flush(now)
 
     def reject(self, reason: str, count: int) -> None:
         """So many events were left out before they could be given to `emit`."""

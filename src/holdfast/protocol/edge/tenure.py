@@ -4,6 +4,7 @@ and reinstatement. What the child does about it is its own affair: it looks at `
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final
 
 from holdfast.protocol.edge.messages import Send
 from holdfast.protocol.edge.presence import BeatOptions, Presence
@@ -20,6 +21,10 @@ from holdfast.protocol.groups import (
 )
 
 __all__ = ["Tenure"]
+
+BACK_OFF_PERIODS: Final = 16, 64, 256, 1_024
+"""Beats that a member held for dead is left what it has, after it took from us once, twice, and so
+on: it lives, and only the sensors hear it."""
 
 
 class Tenure:
@@ -47,7 +52,9 @@ class Tenure:
         """What is ours; another dictionary after every change."""
         self._succession_of = succession_of
         self._succession = succession_of(members)
-        self._watches = options.period is not None
+        self._period = options.period
+        self._contests: dict[str, tuple[int, int]] = {}
+        """By member held for dead: how often it took from us, and until when it is left alone."""
         self._renew()
 
     @property
@@ -64,8 +71,9 @@ class Tenure:
         return self.presence.members.down
 
     def due(self, now: int) -> int | None:
-        check = self.presence.members.next_check(now) if self._watches else None
-        times = (self.presence.due, check, self._succession.due)
+        check = None if self._period is None else self.presence.members.next_check(now)
+        waits = (until for _, until in self._contests.values() if until > now)
+        times = (self.presence.due, check, self._succession.due, *waits)
         return min((time for time in times if time is not None), default=None)
 
     def wake(self, now: int) -> list[Send]:
@@ -84,8 +92,9 @@ class Tenure:
         heard = self.presence.heard(sender, life, now, relayed=relayed)
         if heard in (Heard.BACK, Heard.REBORN):
             self._succession.settled(sender)
+            self._contests.pop(sender, None)
         if heard is not Heard.OLD:
-            self.offer(claims)
+            self.offer(claims, now)
         return heard
 
     def receive(
@@ -96,17 +105,21 @@ class Tenure:
                 return self._start(failed, now) if self.presence.told(message, now) else []
             case Leader(failed, _, claims):
                 self._succession.settled(failed)
-                self.offer(claims)
+                self.offer(claims, now)
                 return []
             case Election(failed) if not self.ownership.of(failed):
                 # It is settled, and the one who asks does not know.
                 return [Send(sender, Leader(failed, self.name, self.ownership.claims))]
+            case Election(failed) if self.presence.members.is_live(failed):
+                # It is heard here: one that does not hear it may not make others take from it.
+                return []
             case _:
                 return self._do(self._succession.receive(sender, message, self.live, now))
 
     def ended(self, node: str, now: int) -> list[Send]:
         """Whoever carries messages has seen that a member's process is gone: nobody needs to wait
         for beats that cannot come. Should that be wrong, the next beat brings it back."""
+        self._contests.pop(node, None)
         return self._start(node, now) if self.presence.members.ended(node) else []
 
     def admit(self, members: Sequence[str], homes: Mapping[int, str], now: int) -> None:
@@ -117,11 +130,21 @@ class Tenure:
         self.ownership.rehome(homes)
         self._succession = self._succession_of(members)
 
-    def offer(self, claims: Iterable[Claim]) -> None:
+    def offer(self, claims: Iterable[Claim], now: int) -> None:
         """What others say who owns what."""
-        news = [self.ownership.offer(claim) for claim in claims]
-        if any(news):
-            self._renew()
+        news = [claim for claim in claims if self.ownership.offer(claim)]
+        if not news:
+            return
+        for node in {claim.node for claim in news if claim.partition in self.own}:
+            if not self.presence.members.is_live(node):
+                self._back_off(node, now)
+        self._renew()
+
+    def _back_off(self, node: str, now: int) -> None:
+        """One that is held for dead has taken from us: to take it back would go on for ever."""
+        count = self._contests.get(node, (0, 0))[0] + 1
+        periods = BACK_OFF_PERIODS[min(count, len(BACK_OFF_PERIODS)) - 1]
+        self._contests[node] = count, now + periods * (self._period or 0)
 
     def reinstate(self, owner: str, partitions: Iterable[int]) -> list[Send]:
         """We have all that the present owner has of these: those that were ours at first are ours
@@ -136,7 +159,8 @@ class Tenure:
         return self._claim(self.name, back)
 
     def _start(self, failed: str, now: int) -> list[Send]:
-        if not self.ownership.of(failed):
+        until = self._contests.get(failed, (0, 0))[1]
+        if now < until or not self.ownership.of(failed):
             return []
         return self._do(self._succession.start(failed, self.live, now))
 
