@@ -17,7 +17,7 @@ from holdfast.protocol.edge.child import Child, ChildOptions
 from holdfast.protocol.edge.intermediate import Intermediate, IntermediateOptions
 from holdfast.protocol.edge.presence import BeatOptions
 
-__all__ = ["run_child", "run_intermediate", "run_root"]
+__all__ = ["child_options", "intermediate_options", "run_child", "run_intermediate", "run_root"]
 
 
 def _beats(layout: Layout) -> BeatOptions:
@@ -28,6 +28,20 @@ def _beats(layout: Layout) -> BeatOptions:
         int(layout.pause),
         max(1, period // 4),
     )
+
+
+def child_options(layout: Layout) -> ChildOptions:
+    """What a child is told of its file."""
+    return ChildOptions(
+        beat=_beats(layout),
+        sync=int(layout.sync) if layout.detection else None,
+        succession=cast(Literal["bully", "ring", "spread"], layout.succession),
+    )
+
+
+def intermediate_options(layout: Layout) -> IntermediateOptions:
+    """What an intermediate is told of its file."""
+    return IntermediateOptions(beat=_beats(layout))
 
 
 def _addresses(
@@ -51,13 +65,14 @@ def run_child(
     settings = layout.children[name]
     clock = Clock()
     now = clock()
-    options = ChildOptions(
-        beat=_beats(layout),
-        sync=int(layout.sync) if layout.detection else None,
-        succession=cast(Literal["bully", "ring", "spread"], layout.succession),
-    )
     machine = Child(
-        name, ROOT, options, life=now, address=settings.address, group=settings.group, now=now
+        name,
+        ROOT,
+        child_options(layout),
+        life=now,
+        address=settings.address,
+        group=settings.group,
+        now=now,
     )
 
     def status() -> dict[str, Any]:
@@ -126,7 +141,7 @@ def run_intermediate(
     machine = Intermediate(
         name,
         ROOT,
-        IntermediateOptions(beat=_beats(layout)),
+        intermediate_options(layout),
         life=now,
         address=settings.address,
         now=now,

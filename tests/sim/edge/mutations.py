@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from holdfast.protocol.edge import memory
 from holdfast.protocol.edge.backlog import Backlog
 from holdfast.protocol.edge.child import Child
 from holdfast.protocol.edge.closing import Closing
@@ -24,7 +25,7 @@ from holdfast.protocol.edge.slot import Slot
 from holdfast.protocol.edge.slots import Slots
 from holdfast.protocol.edge.tenure import Tenure
 from holdfast.protocol.gates.merge import Merge
-from holdfast.sim.edge import Options
+from holdfast.sim.edge import Options, simulation
 
 Patch = Any
 
@@ -263,6 +264,49 @@ def nobody_is_asked_through_the_root(patch: Patch) -> None:
     patch.setattr(Presence, "_probe", lambda self, now, period: [])
 
 
+def no_back_off(patch: Patch) -> None:
+    patch.setattr(Tenure, "_back_off", lambda self, node, now: None)
+
+
+def refused_events_hold_windows_up(patch: Patch) -> None:
+    """Silence is only when nothing at all comes."""
+    emit = Sensor.emit
+
+    def without(self: Sensor, times: Any, values: Any, keys: Any, now: int) -> Any:
+        boundary, taken = self.boundary, self.taken
+        found = emit(self, times, values, keys, now)
+        if len(times):
+            self._quiet = None
+            self.boundary = self.boundary if self.taken > taken else boundary
+        return found
+
+    patch.setattr(Sensor, "emit", without)
+
+
+def a_root_forgets_what_it_freed(patch: Patch) -> None:
+    """What is written down does not say which panes have been taken."""
+    inner = memory.remember
+
+    def without(root: Root) -> Any:
+        found = inner(root)
+        groups = [replace(g, freed=dict.fromkeys(g.freed, g.roster.origin)) for g in found.groups]
+        return replace(found, groups=tuple(groups))
+
+    patch.setattr(simulation, "remember", without)
+
+
+def a_root_forgets_its_windows(patch: Patch) -> None:
+    """What is written down does not have the panes of windows that are not over."""
+    inner = memory.remember
+
+    def without(root: Root) -> Any:
+        found = inner(root)
+        windows = {name: replace(each, panes={}) for name, each in found.windows.items()}
+        return replace(found, windows=windows)
+
+    patch.setattr(simulation, "remember", without)
+
+
 def all_must_come(patch: Patch) -> None:
     patch.setattr(Formation, "_is_enough", lambda self, plan: False)
 
@@ -277,6 +321,10 @@ MUTATIONS = [
     Mutation("what the ended said is lost", what_the_ended_said_is_not_fetched, "history"),
     Mutation("the first sensor does not wait", the_first_does_not_wait, "history"),
     Mutation("nobody is asked through the root", nobody_is_asked_through_the_root, "duels"),
+    Mutation("no back-off", no_back_off, "duels"),
+    Mutation("refused events hold windows up", refused_events_hold_windows_up, "clocks"),
+    Mutation("a root forgets what it freed", a_root_forgets_what_it_freed, "roots"),
+    Mutation("a root forgets its windows", a_root_forgets_its_windows, "roots"),
     Mutation("all must come", all_must_come, "absent"),
     Mutation("known offsets count again", known_offsets_count_again),
     Mutation("gaps are jumped", gaps_are_jumped, "noise"),

@@ -11,7 +11,7 @@ from holdfast.sim.edge.simulation import Simulation
 from holdfast.sim.edge.timing import change
 from holdfast.sim.world import EndlessRunError
 
-__all__ = ["FAMILIES", "GUARANTEES", "Options", "Trial", "run"]
+__all__ = ["FAMILIES", "GUARANTEES", "Options", "Trial", "draw", "judge", "run"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,11 @@ def run(seed: int, options: Options | None = None) -> Trial:
     """Draw the scenario of a seed, run and judge it."""
     options = options or Options()
     random = Random(f"edge-timing/{options.guarantee}/{options.family}/{seed}")
-    scenario = change(random, draw(seed, options))
+    return judge(change(random, draw(seed, options)))
+
+
+def judge(scenario: Scenario) -> Trial:
+    """Run and judge a scenario."""
     simulation = Simulation(scenario)
     try:
         simulation.run()

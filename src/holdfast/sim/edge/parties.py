@@ -159,7 +159,7 @@ class SensorParty(Party):
         if is_over and self.emission.over < END:
             self.send(self.sensor.leave(now))
             return
-        if self.process.world.now >= EMITTING and not self._waiting[0]:
+        if self.process.world.now >= self.emission.until and not self._waiting[0]:
             # All said: no event is left, and time goes on.
             self._pass(now)
             return

@@ -42,6 +42,7 @@ FAMILIES: Final = (
     "history",
     "duels",
     "absent",
+    "roots",
 )
 """Kinds of trouble: none; loss, repetition and overtaking; children die, up to all but one; one
 dies at a step of the protocol; those who take over die; false suspicion; links cut, one way too;
@@ -49,7 +50,7 @@ sensors and queries come while children die; children join while others die, or 
 sensors die and come back under their names; intermediates and several groups; buffers too small;
 all of these. Then those of `timing`: clocks that are minutes wrong, and are set; sensors that are
 silent, and that end; events of yesterday; two children that do not hear each other; children that
-do not come."""
+do not come. And the root's process dies, which comes back with what it has written down."""
 
 DAY: Final = 86_400_000_000
 EMITTING: Final = 1_800_000
@@ -123,11 +124,13 @@ class Emission:
     them when they happen."""
     over: int = 2 * END
     """It has no more events from then on, leaves, and ends."""
+    until: int = EMITTING
+    """It has events until then, if it does not end before."""
 
     @property
     def is_orderly(self) -> bool:
         """Whether its events come in the order of time, so that none may be refused."""
-        return self.stamps or self.rests or self.speed > 0
+        return self.stamps or self.speed > 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +162,11 @@ class Scenario:
         return self.options.family not in ("overflow", "storm")
 
     @property
+    def root_begins(self) -> int:
+        """The root's clock at the start, if events get their times from it."""
+        return self.clocks.get("root", 0) if self.options.family == "clocks" else 0
+
+    @property
     def absences(self) -> list[tuple[int, int]]:
         """When a sensor was away; with a margin, for clocks are not the same, and for what a child
         took with it that died shortly before, and that only this sensor had."""
@@ -174,7 +182,7 @@ def draw(seed: int, options: Options) -> Scenario:
     """Before what `timing` makes of it."""
     random = Random(f"edge/{options.guarantee}/{options.family}/{seed}")
     family = options.family
-    groups = random.choice([1, 2, 3]) if family in ("tiers", "storm") else 1
+    groups = random.choice([1, 2, 3]) if family in ("tiers", "roots", "storm") else 1
     size = random.choice([2, 3, 3, 4])
     children = tuple(tuple(f"c{g}{n}" for n in range(size)) for g in range(groups))
     has_tiers = family == "tiers" or (family == "storm" and random.random() < 0.4)
@@ -205,8 +213,10 @@ def draw(seed: int, options: Options) -> Scenario:
     )
     emissions = tuple(
         tuple(
-            _draw_emission(random, f"s{g}{n}", options, late=family in ("joins", "storm") and n > 0)
-            for n in range(random.choice([2, 3] if family == "joins" else [1, 2, 3]))
+            _draw_emission(
+                random, f"s{g}{n}", options, late=family in ("joins", "roots", "storm") and n > 0
+            )
+            for n in range(random.choice([2, 3] if family in ("joins", "roots") else [1, 2, 3]))
         )
         for g in range(groups)
     )
@@ -319,7 +329,7 @@ def _draw_queries(random: Random, options: Options) -> list[tuple[int, Query]]:
         queries.append((0, Query("keys", "sum", 400_000, 400_000, keyed=True)))
     else:
         queries.append((0, Query("sliding", "count", size, slide)))
-    if options.family in ("joins", "storm"):
+    if options.family in ("joins", "roots", "storm"):
         at = random.randrange(500_000, 1_300_000)
         queries.append((at, Query("later", "count", 150_000, 150_000)))
     return queries
@@ -334,7 +344,7 @@ def _draw_faults(
 ) -> list[Fault]:
     faults: list[Fault] = []
     if family in ("crashes", "joins", "overflow", "tiers") or (
-        family == "restarts" and random.random() < 0.5
+        family in ("restarts", "roots") and random.random() < 0.5
     ):
         for group in children:
             # One of each group keeps what it has.
@@ -352,6 +362,10 @@ def _draw_faults(
         start = emissions[0][-1].joins - 30_000
         end = min(HEALED, start + random.choice([300_000, 700_000]))
         faults.append(Fault("one-way", start, end, ("root", random.choice(children[0]))))
+    if family == "roots":
+        for start in random.sample(range(100_000, 1_300_000, 1_000), random.choice([1, 2, 3])):
+            end = min(HEALED, start + random.choice([20_000, 200_000, 600_000]))
+            faults.append(Fault("crash", start, end, ("root",)))
     if family in ("steps", "takers"):
         for group in children:
             victim, step, nth = "*", "Leader", 1

@@ -5,7 +5,10 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
+import msgspec
+
 from holdfast.protocol.edge import Child, Intermediate, Message, Root, Window
+from holdfast.protocol.edge.memory import RootMemory, recall, remember
 from holdfast.protocol.edge.messages import Events, Payload
 from holdfast.sim.edge.parties import Party, SensorParty
 from holdfast.sim.edge.scenario import END, NEVER, Fault, Scenario
@@ -33,6 +36,8 @@ class Simulation:
         self.parties: dict[str, Party] = {}
         self.sensors: dict[str, SensorParty] = {}
         self._groups: dict[str, int] = {}
+        self._memory: bytes | None = None
+        """What the root has written down when it died: its process does so after every turn."""
         self._make_nodes()
         self._make_sensors()
         for at, query in scenario.queries:
@@ -67,7 +72,7 @@ class Simulation:
         def intermediate(name: str) -> Any:
             return lambda now: Intermediate(name, "root", scenario.intermediate, life=now, now=now)
 
-        self._add("root", lambda now: Root("root", scenario.root))
+        self._add("root", self._make_root)
         self.parties["root"].after = self._drain
         # A group is formed when its last child registers: one group after the other.
         for place in range(scenario.groups):
@@ -80,6 +85,13 @@ class Simulation:
 
         for at, name in scenario.joiners:
             self.world.at(at, lambda n=name: self._add(n, joiner(n)))  # type: ignore[misc]
+
+    def _make_root(self, now: int) -> Root:
+        """As its process does: from what was written down before it died, if it did."""
+        root = Root("root", self.scenario.root)
+        if self._memory is not None:
+            recall(root, msgspec.msgpack.decode(self._memory, type=RootMemory), now)
+        return root
 
     def _make_sensors(self) -> None:
         for place, emissions in enumerate(self.scenario.emissions):
@@ -105,7 +117,11 @@ class Simulation:
         self.parties[name] = Party(name, make, process, self.network, self._watch)
 
     def _ask(self, query: Any) -> None:
+        """Whoever asks does so again until the root is there."""
         root = self.parties["root"]
+        if not root.process.is_up:
+            self.world.at(self.world.now + 10_000, lambda: self._ask(query))
+            return
         root.send(self.root.register_query(query, root.process.now))
 
     def _drain(self) -> None:
@@ -146,7 +162,7 @@ class Simulation:
         match fault.kind:
             case "crash":
                 name = fault.targets[0]
-                self.world.at(fault.start, lambda: self.parties[name].crash())
+                self.world.at(fault.start, lambda: self._crash(name))
                 if fault.end < NEVER:
                     self.world.at(fault.end, lambda: self.parties[name].restart())
             case "freeze":
@@ -163,6 +179,11 @@ class Simulation:
                 self.world.at(fault.start, lambda: self._trouble(fault, 1))
                 self.world.at(fault.end, lambda: self._trouble(fault, -1))
 
+    def _crash(self, name: str) -> None:
+        if name == "root":
+            self._memory = msgspec.msgpack.encode(remember(self.root), enc_hook=_plain)
+        self.parties[name].crash()
+
     def _set_clock(self, fault: Fault) -> None:
         self.parties[fault.targets[0]].process.ahead += int(fault.amount)
 
@@ -178,3 +199,7 @@ class Simulation:
                 trouble.delay += sign * int(fault.amount)
             else:
                 trouble.cuts += sign
+
+
+def _plain(value: Any) -> Any:
+    return value.item()

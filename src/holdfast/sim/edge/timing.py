@@ -10,6 +10,7 @@ from typing import Final
 from holdfast.sim.edge.scenario import (
     DAY,
     EMITTING,
+    END,
     HEALED,
     NEVER,
     Emission,
@@ -58,14 +59,35 @@ def _some_crash(random: Random, scenario: Scenario) -> list[Fault]:
 
 def _clocks(random: Random, scenario: Scenario) -> Scenario:
     """Minutes wrong from the start, set while they run, set back while a node is down; suspended
-    machines. The root's own is set by seconds: all others follow it."""
+    machines; events that have their times from a wrong clock. The root's own is set by seconds: all
+    others follow it."""
     emissions = [
-        replace(_options(random, each), stamps=True, ahead=random.choice(SKEWS), silent=EMITTING)
+        replace(
+            _options(random, each),
+            stamps=True,
+            ahead=MINUTES + random.choice(SKEWS),
+            silent=EMITTING,
+        )
         for tier in scenario.emissions
         for each in tier
     ]
+    root = scenario.root
+    if len(emissions) > 1 and random.random() < 0.5:
+        # Its lines have times, by its own clock. What is refused is counted, and stops no window.
+        own = replace(emissions[-1].options, ahead=100_000)
+        wrong = MINUTES + random.choice([-MINUTES, MINUTES])
+        emissions[-1] = replace(
+            emissions[-1],
+            stamps=False,
+            rests=True,
+            ahead=wrong,
+            silent=NEVER,
+            until=END,
+            options=own,
+        )
+        root = replace(root, ahead=100_000, history=1_000_000)
     children = scenario.children[0]
-    clocks = {name: MINUTES + random.choice(SKEWS) for name in children}
+    clocks = {name: MINUTES + random.choice(SKEWS) for name in children} | {"root": MINUTES}
     faults = _some_crash(random, scenario)
     crashed = faults[0].targets[0] if faults else None
     names = [*children, *(each.name for each in emissions)]
@@ -82,6 +104,7 @@ def _clocks(random: Random, scenario: Scenario) -> Scenario:
         faults.append(during(random, "suspend", (name,)))
     return replace(
         scenario,
+        root=root,
         emissions=_each(scenario, emissions),
         clocks=clocks,
         faults=tuple(faults),
@@ -142,12 +165,16 @@ def _history(random: Random, scenario: Scenario) -> Scenario:
 
 
 def _duels(random: Random, scenario: Scenario) -> Scenario:
-    """Two children that do not hear each other, one way or both; sensors and root hear them."""
+    """Two children that do not hear each other, one way or both. Sensors hear them, and the root in
+    most: in the others they can only back off."""
     pair = random.sample(list(scenario.children[0]), 2)
     start = random.randrange(150_000, 600_000)
     kind = random.choice(["cut", "cut", "one-way"])
     fault = Fault(kind, start, HEALED, (pair[0], pair[1]))  # type: ignore[arg-type]
-    return replace(scenario, faults=(fault,))
+    faults = [fault]
+    if kind == "cut" and random.random() < 0.5:
+        faults += [Fault("cut", start, HEALED, (name, "root")) for name in pair]
+    return replace(scenario, faults=tuple(faults))
 
 
 def _absent(random: Random, scenario: Scenario) -> Scenario:
