@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, Self
 
@@ -13,8 +16,17 @@ from holdfast.edge.errors import SilentError
 from holdfast.edge.fleet import Fleet
 from holdfast.edge.layout import Layout
 from holdfast.edge.plant import Expected, free_ports, write_plant
+from holdfast.wire.proxy import Proxy
 
-__all__ = ["EdgeTrial"]
+__all__ = ["EdgeTrial", "StagedTrial", "linked", "open_input", "write"]
+
+_WITH_CLOCK = """
+import sys, time
+ahead, real = int(sys.argv.pop(1)), time.time_ns
+time.time_ns = lambda: real() + ahead * 1_000_000_000
+from holdfast.__main__ import main
+main()
+"""
 
 
 class EdgeTrial:
@@ -150,3 +162,67 @@ class EdgeTrial:
         wrong = self.expected().differences(windows)
         assert not wrong, "; ".join(wrong[:5])
         return windows
+
+
+class StagedTrial(EdgeTrial):
+    """One whose nodes are started one by one, on machines with clocks of their own."""
+
+    def __init__(self, folder: Path, sensors: dict[str, str], **plant: Any) -> None:
+        plant.setdefault("queries", {"count": {"aggregate": "count", "size": "1s"}})
+        super().__init__(folder, sensors=0, **plant)
+        tables = "".join(f"[sensors.{name}]\n{lines}\n" for name, lines in sensors.items())
+        self.file.write_text(self.file.read_text() + tables)
+        self.layout = self.fleet.layout = type(self.layout).read(self.file)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def start(self, name: str, *, ahead: int = 0) -> subprocess.Popen[bytes]:
+        """A node on a machine whose clock is so many seconds ahead; what it says is in its log."""
+        role = self.layout.role(name)
+        command = [sys.executable, "-c", _WITH_CLOCK, str(ahead), "edge", role, str(self.file)]
+        command += [name, *self.fleet.options.get(name, ())]
+        if role == "sensor":
+            command += ["--report", str(self.fleet.report(name))]
+        with self.fleet.log(name).open("ab") as log:
+            process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=log, stderr=log)
+        self.fleet.processes[name] = process
+        return process
+
+    def said(self, name: str) -> str:
+        return self.fleet.log(name).read_text()
+
+    def report(self, name: str) -> dict[str, Any]:
+        self.wait(self.fleet.report(name).exists)
+        found: dict[str, Any] = json.loads(self.fleet.report(name).read_text())
+        return found
+
+    def sensors(self) -> list[str]:
+        """Those that windows wait for."""
+        groups = self.status("root")["groups"]
+        return [sensor for group in groups.values() for sensor in group["sensors"]]
+
+
+@contextmanager
+def open_input(process: subprocess.Popen[bytes]) -> Iterator[IO[bytes]]:
+    assert process.stdin is not None
+    with process.stdin as pipe:
+        yield pipe
+
+
+def write(pipe: IO[bytes], *rows: dict[str, Any]) -> None:
+    pipe.write("".join(json.dumps(row) + "\n" for row in rows).encode())
+    pipe.flush()
+
+
+@contextmanager
+def linked(folder: Path, **plant: Any) -> Iterator[tuple[EdgeTrial, Proxy]]:
+    """A plant, with the link between c1 and c2."""
+    trial = EdgeTrial(folder, **plant)
+    host, _, port = trial.layout.children["c2"].address.rpartition(":")
+    with Proxy((host, int(port))) as proxy:
+        # Of two children the first by name calls the other.
+        trial.fleet.options = {"c1": ["--route", f"c2=127.0.0.1:{proxy.port}"]}
+        with trial:
+            trial.wait(lambda: proxy.accepted > 0)
+            yield trial, proxy

@@ -1,4 +1,5 @@
-"""An edge of real processes: children killed at every point of a window, and random schedules."""
+"""An edge of real processes: children killed at every point of a window, random schedules, odd
+input, and environments that are against it."""
 
 from __future__ import annotations
 
@@ -12,8 +13,9 @@ from random import Random
 from typing import Final
 
 from harness.edge import EdgeTrial
+from soak.campaigns import edge_attacks, edge_input
 
-DESCRIPTION = "edge processes killed, stopped and restarted: every event counts once in its window"
+DESCRIPTION = "edge processes killed, stopped, misfed and attacked: each event counts once"
 SIZE: Final = 4_000_000
 POINTS: Final = {"early": 0.3, "middle": 0.6, "end": 0.985}
 CASES: Final = list(product((1, 2, 3), POINTS))
@@ -28,7 +30,10 @@ QUERIES: Final = {
 
 def run(seed: int) -> str:
     """Seed 0: 1, 2 and 3 of 8 children killed early, in the middle and at the end of a window, each
-    brought back. Others: random faults at random moments, with intermediates."""
+    brought back. Of the others every third: random faults at random moments, with intermediates;
+    odd input; another attack."""
+    if seed and seed % 3:
+        return (edge_input if seed % 3 == 1 else edge_attacks).run(seed)
     with tempfile.TemporaryDirectory(prefix="holdfast-edge-") as name:
         if seed == 0:
             return _every_case(Path(name))

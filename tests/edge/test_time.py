@@ -6,85 +6,22 @@ behind.
 
 from __future__ import annotations
 
-import json
 import re
-import subprocess
-import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
 
 import pytest
 
-from harness.edge import EdgeTrial
+from harness.edge import StagedTrial, open_input, write
 
 SECOND = 1_000_000
-WITH_CLOCK = """
-import sys, time
-ahead, real = int(sys.argv.pop(1)), time.time_ns
-time.time_ns = lambda: real() + ahead * 1_000_000_000
-from holdfast.__main__ import main
-main()
-"""
-
-
-class Plant(EdgeTrial):
-    """Of which a test starts what it wants, when it wants."""
-
-    def __init__(self, folder: Path, sensors: dict[str, str], **plant: Any) -> None:
-        plant.setdefault("queries", {"count": {"aggregate": "count", "size": "1s"}})
-        super().__init__(folder, sensors=0, **plant)
-        tables = "".join(f"[sensors.{name}]\n{lines}\n" for name, lines in sensors.items())
-        self.file.write_text(self.file.read_text() + tables)
-        self.layout = self.fleet.layout = type(self.layout).read(self.file)
-
-    def __enter__(self) -> Plant:
-        return self
-
-    def start(self, name: str, *, ahead: int = 0) -> subprocess.Popen[bytes]:
-        """A node on a machine whose clock is so many seconds ahead; what it says is in its log."""
-        role = self.layout.role(name)
-        command = [sys.executable, "-c", WITH_CLOCK, str(ahead), "edge", role, str(self.file), name]
-        if role == "sensor":
-            command += ["--report", str(self.fleet.report(name))]
-        with self.fleet.log(name).open("ab") as log:
-            process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=log, stderr=log)
-        self.fleet.processes[name] = process
-        return process
-
-    def said(self, name: str) -> str:
-        return self.fleet.log(name).read_text()
-
-    def report(self, name: str) -> dict[str, Any]:
-        self.wait(self.fleet.report(name).exists)
-        found: dict[str, Any] = json.loads(self.fleet.report(name).read_text())
-        return found
-
-    def sensors(self) -> list[str]:
-        """Those that windows wait for."""
-        groups = self.status("root")["groups"]
-        return [sensor for group in groups.values() for sensor in group["sensors"]]
-
-
-@contextmanager
-def open_input(process: subprocess.Popen[bytes]) -> Iterator[IO[bytes]]:
-    assert process.stdin is not None
-    with process.stdin as pipe:
-        yield pipe
-
-
-def write(pipe: IO[bytes], *rows: dict[str, Any]) -> None:
-    pipe.write("".join(json.dumps(row) + "\n" for row in rows).encode())
-    pipe.flush()
 
 
 def test_files_with_the_times_of_yesterday(tmp_path: Path) -> None:
     """Two of them, so that neither may run ahead before the other is there."""
     inputs = {"s1": 'input = "csv"', "s2": 'input = "jsonl"\nlateness = "200ms"'}
     start = (int(time.time()) - 86_400) // 10 * 10
-    with Plant(tmp_path, inputs, children=2) as plant:
+    with StagedTrial(tmp_path, inputs, children=2) as plant:
         plant.fleet.start("root", "c1", "c2")
         with open_input(plant.start("s1")) as csv:
             csv.write(b"time,value\n")
@@ -104,7 +41,7 @@ def test_files_with_the_times_of_yesterday(tmp_path: Path) -> None:
 
 def test_windows_go_on_without_a_sensor_that_is_silent_or_over(tmp_path: Path) -> None:
     inputs = {"s1": "rate = 200", "s2": 'input = "jsonl"\nidle = "300ms"', "s3": 'input = "csv"'}
-    with Plant(tmp_path, inputs, children=2) as plant:
+    with StagedTrial(tmp_path, inputs, children=2) as plant:
         plant.fleet.start("root", "c1", "c2", "s1")
         silent, over = plant.start("s2"), plant.start("s3")
         with open_input(silent) as lines:
@@ -127,7 +64,7 @@ def test_windows_go_on_without_a_sensor_that_is_silent_or_over(tmp_path: Path) -
 
 def test_what_waits_in_the_pipe_while_a_sensor_joins_counts(tmp_path: Path) -> None:
     inputs = {"s1": 'input = "jsonl"'}
-    with Plant(tmp_path, inputs, children=1) as plant:
+    with StagedTrial(tmp_path, inputs, children=1) as plant:
         process = plant.start("s1")
         begin = time.time()
         with open_input(process) as lines:
@@ -145,7 +82,7 @@ def test_what_waits_in_the_pipe_while_a_sensor_joins_counts(tmp_path: Path) -> N
 @pytest.mark.parametrize("ahead", [600, -600])
 def test_a_sensor_with_a_wrong_clock_gets_the_time_of_the_root(tmp_path: Path, ahead: int) -> None:
     inputs = {"s1": "rate = 100", "s2": "rate = 100"}
-    with Plant(tmp_path, inputs, children=2, settings={"gather": "1m"}) as plant:
+    with StagedTrial(tmp_path, inputs, children=2, settings={"gather": "1m"}) as plant:
         plant.start("s1", ahead=ahead)
         plant.fleet.start("root", "c1", "c2", "s2")
         plant.wait(lambda: any(each["answer"] == 200 for each in plant.windows()), 60)
@@ -162,7 +99,7 @@ def test_a_sensor_with_a_wrong_clock_gets_the_time_of_the_root(tmp_path: Path, a
 def test_events_of_the_future_are_refused_and_said(tmp_path: Path) -> None:
     """And those of the others, and the later ones of that sensor, are not."""
     inputs = {"s1": 'input = "jsonl"\nidle = "200ms"', "s2": "rate = 100"}
-    with Plant(tmp_path, inputs, children=2) as plant:
+    with StagedTrial(tmp_path, inputs, children=2) as plant:
         plant.fleet.start("root", "c1", "c2")
         with open_input(plant.start("s1")) as lines:
             write(lines, {"time": time.time() + 600, "value": 1})
@@ -178,7 +115,7 @@ def test_events_of_the_future_are_refused_and_said(tmp_path: Path) -> None:
 
 
 def test_a_child_whose_clock_was_set_back_is_taken_in_again(tmp_path: Path) -> None:
-    with Plant(tmp_path, {"s1": "rate = 100"}, children=3) as plant:
+    with StagedTrial(tmp_path, {"s1": "rate = 100"}, children=3) as plant:
         plant.fleet.start("root", "c1", "c2", "c3", "s1")
         plant.wait(lambda: len(plant.windows()) >= 1, 60)
         plant.fleet.kill("c1")
@@ -191,7 +128,7 @@ def test_a_child_whose_clock_was_set_back_is_taken_in_again(tmp_path: Path) -> N
 
 def test_a_group_begins_without_a_child_that_does_not_come(tmp_path: Path) -> None:
     settings = {"gather": "2s"}
-    with Plant(tmp_path, {"s1": "rate = 100"}, children=3, settings=settings) as plant:
+    with StagedTrial(tmp_path, {"s1": "rate = 100"}, children=3, settings=settings) as plant:
         plant.fleet.start("root")
         plant.wait(lambda: plant.status("root")["awaits"] == {"edge": ["c1", "c2", "c3"]})
         plant.fleet.start("c1", "c2", "s1")

@@ -29,6 +29,15 @@ def test_until_it_is_taken() -> None:
     assert to(outbox, 100) == [("i", (1,))]
 
 
+def test_ever_more_rarely_while_nobody_takes_it() -> None:
+    """The disk of the root may be full for hours, and thousands of panes wait then."""
+    outbox = filled(0)
+    times = [now for now in range(0, 3_200, RESEND) if to(outbox, now)]
+    assert times == [0, 100, 300, 700, 800, 1_600, 2_400]
+    outbox.put("q", 0, PanePartial(0, 2, 0, 2))
+    assert [now for now in range(3_200, 3_600, RESEND) if to(outbox, now)] == [3_200, 3_300, 3_500]
+
+
 def test_what_a_parent_took_goes_out_again_as_long_as_the_root_does_not_have_it() -> None:
     outbox = filled(0)
     to(outbox, 0)

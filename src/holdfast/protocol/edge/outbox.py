@@ -21,6 +21,8 @@ class _Entry:
     taken: dict[str, set[int]] = field(default_factory=dict)
     next_at: int = 0
     again_at: int = 0
+    wait: int = 0
+    """From the last time to the next: longer each time, for a root may stand still for hours."""
 
 
 class Outbox:
@@ -42,7 +44,7 @@ class Outbox:
         entry.partials[partial.partition] = partial
         for taken in entry.taken.values():
             taken.discard(partial.partition)
-        entry.next_at = 0
+        entry.next_at = entry.wait = 0
 
     def send(
         self, parents: Collection[str], down: Collection[str], failed: Iterable[str], now: int
@@ -55,7 +57,8 @@ class Outbox:
             once_more = now >= entry.again_at
             if once_more:
                 entry.again_at = now + RARELY * self._resend
-            entry.next_at = now + self._resend
+            entry.wait = min(max(self._resend, 2 * entry.wait), RARELY * self._resend)
+            entry.next_at = min(now + entry.wait, entry.again_at)
             messages: dict[tuple[int, ...], PaneClosed] = {}
             for parent in parents:
                 taken = entry.taken.get(parent, set())
