@@ -10,7 +10,8 @@ from soak import campaigns
 SHORT = [
     name
     for name in part_names(campaigns)
-    if name not in ("edge", "edge-attacks", "edge-input") and not uses_spark(load_part(campaigns, name))
+    if name not in ("edge", "edge-attacks", "edge-input")
+    and not uses_spark(load_part(campaigns, name))
 ]
 """All but those with many processes at once, of which tests/live, tests/parties and
 tests/edge have some."""
