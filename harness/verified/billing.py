@@ -10,6 +10,9 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final, Literal
 
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 from rich.console import Console
 
 from harness.parts import REPOSITORY
@@ -29,11 +32,13 @@ from holdfast.verify.submission import Submission
 __all__ = [
     "STAGES",
     "is_city_right",
+    "read_nightly",
     "small_config",
     "steps_of",
     "verify_billing",
     "write_billing",
     "write_cities",
+    "write_nightly",
 ]
 
 STAGES: Final = ("hourly", "charges", "bills")
@@ -60,6 +65,27 @@ def write_cities(folder: Path, count: int, random: Random) -> Path:
         meters, days, seed = random.randint(3, 40), random.randint(1, 3), random.randrange(10**6)
         _generate(folder / f"city-{number}" / "data", meters, days, seed)
     return folder / "cities.py"
+
+
+NIGHTLY: Final = 60
+"""Readings of the nightly program."""
+
+
+def write_nightly(folder: Path) -> tuple[Path, list[tuple[int, int]]]:
+    """A program that writes, with its data; and what it is to write, by side."""
+    (folder / "readings").mkdir(parents=True)
+    shutil.copy(Path(__file__).with_name("nightly.py"), folder)
+    rows = [{"meter": number % 7, "wh": number * number} for number in range(NIGHTLY)]
+    for part in range(2):
+        pq.write_table(pa.Table.from_pylist(rows[part::2]), folder / "readings" / f"{part}.parquet")
+    sums = [sum(row["wh"] for row in rows if row["meter"] == meter) for meter in range(7)]
+    return folder / "nightly.py", [(0, max(sums[0::2])), (1, max(sums[1::2]))]
+
+
+def read_nightly(folder: Path) -> list[tuple[int, int]]:
+    """All that lies where it writes, by side."""
+    found = ds.dataset(folder, partitioning="hive").to_table().to_pylist()
+    return sorted((row["side"], row["wh"]) for row in found)
 
 
 def is_city_right(file: Path, output: Path, number: int) -> bool:
@@ -119,9 +145,11 @@ def verify_billing(
     lies: Sequence[Lie] = (),
     holds: Sequence[Hold] | None = None,
     environment: Mapping[str, str] | None = None,
+    arguments: Sequence[str] = (),
 ) -> Account:
     """Verified or not: the account says so. What the command shows goes to a file. Unless `holds`
-    say who waits for whom, every lie is told: others wait for it. `environment`: of replicas."""
+    say who waits for whom, every lie is told: others wait for it. `environment`: of replicas;
+    `arguments`: of the job's code."""
     if holds is None:
         holds = holds_for(lies, Quorum(config.model, config.faults).numbers)
     parts = folder / "parts.json"
@@ -143,7 +171,9 @@ def verify_billing(
     with (folder / "screen.txt").open("a") as screen:
         console = Console(file=screen, width=120)
         try:
-            return verify_job(file, config, folder / "output", console, launch=launch)
+            return verify_job(
+                file, config, folder / "output", console, arguments=arguments, launch=launch
+            )
         except JobFailedError:
             return Account.read(submissions[-1].folder)
 

@@ -97,6 +97,25 @@ def test_a_program_may_list_its_boundaries(tmp_path: Path) -> None:
     assert program.boundaries == ("round-0", "round-1")
 
 
+def test_what_a_program_writes_is_read_by_none_of_its_boundaries(tmp_path: Path) -> None:
+    text = (
+        'a = verified(df, "a")\nverified_write(a, "w", path="x")\n'
+        'b = verified(a, "b")\nverified_write(df=b, name="v", table="t")\n'
+    )
+    program = load_job(write(tmp_path, text))
+    assert isinstance(program, Program)
+    assert program.writes == ("w", "v")
+    assert program.plan.stages == {
+        "a": (),
+        "w": ("a",),
+        "w.target": ("a",),
+        "b": ("a",),
+        "v": ("a", "b"),
+        "v.target": ("a", "b"),
+    }
+    assert set(program.plan.outputs) == {"w", "w.target", "v", "v.target"}
+
+
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [

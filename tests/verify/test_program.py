@@ -15,6 +15,7 @@ from holdfast.verify import Program, load_job, verified
 from holdfast.verify.computing import Check, Maker
 from holdfast.verify.program import run_program
 from holdfast.verify.submission import pin_sources
+from holdfast.verify.targets import Target
 from tests.verify.fleet import Fleet
 from tests.verify.test_orders import ORDERS
 
@@ -107,6 +108,41 @@ def test_a_program_that_went_on_from_something_wrong_begins_again(
     assert [each["stage"] for each in fleet.events(1, "made")] == ["odd", "sums"]
     outvoted = [each for each in fleet.verifiers.verifier.findings if each.kind is Kind.OUTVOTED]
     assert {(each.replica, each.stage) for each in outvoted} == {(1, "odd")}
+
+
+def test_a_plain_write_is_refused_whatever_the_program_makes_of_that(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    text = (
+        'most = verified(spark.range(3), "most")\n'
+        "try:\n"
+        f'    most.write.mode("overwrite").parquet({str(tmp_path / "most")!r})\n'
+        "except Exception:\n"
+        "    pass\n"
+    )
+    program = load(tmp_path, HEAD + text)
+    fleet = Fleet(spark, tmp_path, program.plan, model=Model.CRASH)
+    with pytest.raises(InvalidArgumentError, match=r"DataFrameWriter\.parquet writes what no"):
+        run_program(program, fleet.replicas[1], fleet.computers[1])
+    assert not (tmp_path / "most").exists()
+
+
+def test_what_is_to_be_written_is_agreed_upon_with_its_target(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    text = (
+        "from holdfast.verify import verified_write\n"
+        'most = verified(spark.range(3), "most")\n'
+        f'verified_write(most, "w", path={str(tmp_path / "most")!r}, mode="append")\n'
+    )
+    program = load(tmp_path, HEAD + text)
+    fleet = Fleet(spark, tmp_path, program.plan, mode=Mode.BLOCKING, model=Model.CRASH)
+    run_program(program, fleet.replicas[1], fleet.computers[1])
+    assert sorted(row["id"] for row in fleet.agreed("w").to_pylist()) == [0, 1, 2]
+    (row,) = fleet.agreed("w.target").to_pylist()
+    target = Target.decode(row["target"])
+    assert (target.path, target.mode) == (str(tmp_path / "most"), "append")
+    assert not (tmp_path / "most").exists(), "the coordinator writes it"
 
 
 READER = """

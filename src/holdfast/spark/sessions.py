@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Final
 
@@ -56,11 +57,13 @@ def local_session(
     java: str = "",
     memory: str = "",
     ui: bool = False,
+    settings: Mapping[str, str] | None = None,
 ) -> SparkSession:
     """An embedded session on this machine; stop it when done.
 
     Without `ui` the interface is off; the driver listens on loopback only. `java` and
     `memory`: options and heap (such as 2g) of its JVM, if it is the first session of this process.
+    `settings` of Spark's go first.
     """
     os.environ["PYSPARK_PYTHON"] = worker_python()
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
@@ -81,7 +84,7 @@ def local_session(
         builder = builder.config("spark.driver.extraJavaOptions", java)
     if memory:
         builder = builder.config("spark.driver.memory", memory)
-    for setting, value in STREAMING.items():
+    for setting, value in (STREAMING | dict(settings or {})).items():
         builder = builder.config(setting, value)
     try:
         return builder.getOrCreate()

@@ -64,6 +64,8 @@ class Account:
     """How often the command was started for it: each time that it was killed, once more."""
     arguments: tuple[str, ...] = ()
     """Of the job's code."""
+    written: dict[str, str] = field(default_factory=dict)
+    """Where each write of the program went, by its name."""
     pinned: dict[str, str] = field(default_factory=dict)
     """SHA-256 of all that the result depends on, in hexadecimal: the job's file, each file of each
     source, each setting."""
@@ -113,6 +115,7 @@ class Account:
         lines = [f"{self.submission}: {self.model}, faults: {self.faults}, {self.mode}; {agree}"]
         if self.is_verified:
             lines.append(f"verified in {self.seconds:.1f} s: {self.rows:,} rows in {self.output}")
+            lines += [f"written: {name} to {place}" for name, place in self.written.items()]
         else:
             first, *more = self.failure.splitlines() or [""]
             lines.append(f"NOT VERIFIED, nothing was delivered: {first}")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 import time
 from collections import deque
 from collections.abc import Callable
@@ -17,6 +18,8 @@ from itertools import count
 from pathlib import Path
 from threading import Event
 from typing import Final, Self
+
+import pyarrow.parquet as pq
 
 from holdfast.errors import HoldfastError, StoreCorruptError, StoreUnavailableError
 from holdfast.protocol.verification import Doubt, JobState, Standing, basis_of
@@ -41,9 +44,13 @@ from holdfast.verify.progress import (
     Started,
     Ticked,
     VerifierStarted,
+    Writing,
+    Written,
 )
 from holdfast.verify.slice_files import is_broken
 from holdfast.verify.submission import Submission
+from holdfast.verify.targets import Target, target_of
+from holdfast.verify.writing import is_once, write_staged
 from holdfast.wire.errors import UnreachableError
 
 __all__ = ["Coordinator", "Member", "delivered"]
@@ -174,6 +181,8 @@ class Coordinator:
         """Until the result was there, or was given up."""
         self._rows: int | None = None
         """Of the result, when it is delivered."""
+        self._written: dict[str, str] = {}
+        """Where each write of the program went."""
         self._is_reopened = False
         """Whether the job was done, and of its result no good copy was left."""
         self._resolved: set[Doubt] = set()
@@ -525,6 +534,7 @@ class Coordinator:
                 self._output,
                 lambda stage, number, maker: bad.append((stage, number, maker)),
                 job=submission.name,
+                staged=self._write,
                 ready=self._note_delivery,
             )
         except UndeliverableError as error:
@@ -535,6 +545,33 @@ class Coordinator:
         self._consult()
         self._is_reopened |= not is_delivered
         return is_delivered
+
+    def _write(self, part: Path) -> None:
+        """Let what the program writes be written from here, and be no part of the output."""
+        for name in self.submission.writes:
+            places = part / name, part / target_of(name)
+            (row,) = pq.read_table(places[1]).to_pylist()
+            target = Target.decode(row["target"])
+            is_done = self._log.progress.writes.get(name)
+            if is_done is False and not is_once(target):
+                raise StoreUnavailableError(
+                    f"verified_write {name}: the coordinator was killed while it wrote to "
+                    f"{target}, and nobody knows how far it came; see what is there, and submit "
+                    "the job again with --fresh"
+                )
+            if not is_done:
+                self._note(Writing(self._now, name))
+                write_staged(places[0], target, f"{self.submission.name}.{name}", self._settings)
+                self._note(Written(self._now, name))
+            self._written[name] = str(target)
+            for place in places:
+                shutil.rmtree(place)
+
+    @property
+    def _settings(self) -> dict[str, str]:
+        """Of a Spark session of this process."""
+        spark = self.submission.config.spark
+        return {name: value for name, value in spark.items() if name != "spark.master"}
 
     def _note_delivery(self, rows: int, folder: os.stat_result) -> None:
         known = (folder.st_dev, folder.st_ino, folder.st_mtime_ns)
@@ -586,6 +623,7 @@ class Coordinator:
             warning="; ".join(filter(None, warnings)),
             folder=submission.folder,
             arguments=submission.arguments,
+            written=self._written,
             pinned=submission.pins,
             pins=submission.plan.pins.hex(),
             stages={}

@@ -47,6 +47,7 @@ def deliver(
     broken: Broken,
     *,
     job: str = "job",
+    staged: Callable[[Path], None] = lambda part: None,
     ready: Callable[[int, os.stat_result], None] = lambda rows, folder: None,
 ) -> int:
     """Write `output`/STAGE/SLICE.parquet for each stage that no other reads; answers the rows.
@@ -54,14 +55,18 @@ def deliver(
     Every copy is hashed while it is read, and another one is taken where it is not what was agreed
     upon. Raises UndeliverableError if there is none, another StoreUnavailableError if it cannot be
     read or written, InvalidArgumentError if Parquet has no such columns; then nothing is written.
-    `ready` is called when all is written and the folder only gets its name.
+    `staged` is called with the folder that has all of it, and may take stages out; `ready` when the
+    folder only gets its name.
     """
     part = part_of(output, job)
     try:
         # A coordinator that was killed may have left it.
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir()
-        rows = _write_all(plan, standing, storage, part, broken)
+        counts = _write_all(plan, standing, storage, part, broken)
+        staged(part)
+        rows = sum(count for stage, count in counts.items() if (part / stage).exists())
+        _sync(part)
         if output.exists():
             raise InvalidArgumentError(
                 f"--output: {output} was made by somebody else meanwhile; name another, and submit "
@@ -90,14 +95,15 @@ def deliver(
 
 def _write_all(
     plan: Plan, standing: Standing, storage: Path | Storage, part: Path, broken: Broken
-) -> int:
-    rows = 0
+) -> dict[str, int]:
+    """The rows of each stage."""
+    rows = dict.fromkeys(plan.outputs, 0)
     lost: list[UndeliverableError] = []
     for stage in plan.outputs:
         folder = part / stage
         folder.mkdir()
         for number, agreed in sorted(standing.verdicts[stage].slices.items()):
-            rows += agreed.rows
+            rows[stage] += agreed.rows
             try:
                 _write(stage, number, agreed, storage, folder / f"{number:05}.parquet", broken)
             except UndeliverableError as error:
@@ -106,7 +112,6 @@ def _write_all(
         _sync(folder)
     if lost:
         raise lost[0]
-    _sync(part)
     return rows
 
 

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 from holdfast.errors import InvalidArgumentError
 from holdfast.protocol.verification import Plan
 from holdfast.verify.jobs import Job, Make, check_name
+from holdfast.verify.targets import target_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -31,6 +32,10 @@ __all__ = ["SOURCES", "Program", "load_job", "read_code", "run_code"]
 
 BOUNDARIES: Final = "BOUNDARIES"
 """What a program calls the list of its boundaries if its calls do not show their names."""
+WRITES: Final = "WRITES"
+"""Likewise of those boundaries that are written."""
+MARK: Final = "verified"
+WRITE: Final = "verified_write"
 SOURCES: Final = "SOURCES"
 """What a program calls the list of paths and patterns of the files that it reads."""
 
@@ -67,15 +72,22 @@ class Program:
     path: Path
     code: bytes
     boundaries: tuple[str, ...]
+    writes: tuple[str, ...] = ()
+    """Those boundaries of which nothing is read: the program has them written. Each is followed by
+    its target."""
     sources: tuple[str, ...] = ()
     """Paths and patterns of the files that it reads, if it lists them."""
     slices: int = 8
 
     @property
     def plan(self) -> Plan:
-        """What the code does between boundaries is not known: each may read all before it."""
-        before = enumerate(self.boundaries)
-        return Plan({name: self.boundaries[:at] for at, name in before}, self.slices)
+        """What the code does between boundaries is not known: each may read all before it that can
+        be read."""
+        unread = {*self.writes, *map(target_of, self.writes)}
+        stages: dict[str, list[str]] = {}
+        for name in self.boundaries:
+            stages[name] = [each for each in stages if each not in unread]
+        return Plan(stages, self.slices)
 
 
 def load_job(
@@ -156,12 +168,17 @@ def _load_python(path: Path, code: bytes, arguments: Sequence[str]) -> Job | Pro
 
 
 def _load_program(path: Path, code: bytes, tree: ast.Module) -> Program:
-    names = _listed(path, tree, BOUNDARIES) or _named_boundaries(path, tree)
+    names = _listed(path, tree, BOUNDARIES) or _named(path, tree, (MARK, WRITE), BOUNDARIES)
+    writes = _listed(path, tree, WRITES) or _named(path, tree, (WRITE,), WRITES)
     if not names:
         raise InvalidArgumentError(
             f"{path}: makes no Job and marks no boundary; see the examples of holdfast.verify.Job "
             "and holdfast.verify.verified"
         )
+    for name in writes:
+        if name not in names:
+            raise InvalidArgumentError(f"{path}: {BOUNDARIES} does not list {name!r}; add it there")
+        names.insert(names.index(name) + 1, target_of(name))
     for name in names:
         check_name(f"{path}: boundary", name)
         if names.count(name) > 1:
@@ -170,7 +187,7 @@ def _load_program(path: Path, code: bytes, tree: ast.Module) -> Program:
             )
     check_name(f"{path}: name of the job, which is that of the file", path.stem)
     sources = tuple(_listed(path, tree, SOURCES))
-    return Program(path.stem, path.resolve(), code, tuple(names), sources)
+    return Program(path.stem, path.resolve(), code, tuple(names), tuple(writes), sources)
 
 
 def _listed(path: Path, tree: ast.Module, wanted: str) -> list[str]:
@@ -190,9 +207,10 @@ def _listed(path: Path, tree: ast.Module, wanted: str) -> list[str]:
     return []
 
 
-def _named_boundaries(path: Path, tree: ast.Module) -> list[str]:
+def _named(path: Path, tree: ast.Module, functions: Sequence[str], listed: str) -> list[str]:
+    """The names that these calls are given."""
     names = []
-    for call in _calls(tree, "verified"):
+    for call in _calls(tree, *functions):
         given = [each.value for each in call.keywords if each.arg == "name"]
         match [*call.args[1:2], *given]:
             case [ast.Constant(value=str(name))]:
@@ -200,18 +218,18 @@ def _named_boundaries(path: Path, tree: ast.Module) -> list[str]:
             case _:
                 raise InvalidArgumentError(
                     f"{path}: line {call.lineno}: the name of this boundary is not written out; do "
-                    f"so, or list all names in {BOUNDARIES} = [...] at the top of the file"
+                    f"so, or list all names in {listed} = [...] at the top of the file"
                 )
     return names
 
 
-def _calls(tree: ast.Module, name: str) -> Iterator[ast.Call]:
-    """Calls of a function of this name, in the order in which they stand in the file."""
+def _calls(tree: ast.Module, *names: str) -> Iterator[ast.Call]:
+    """Calls of functions of these names, in the order in which they stand in the file."""
     calls = [
         node
         for node in ast.walk(tree)
         if isinstance(node, ast.Call)
-        and name in (getattr(node.func, "id", None), getattr(node.func, "attr", None))
+        and {getattr(node.func, "id", None), getattr(node.func, "attr", None)} & set(names)
     ]
     # The inner one of two that begin together is called first.
     yield from sorted(calls, key=lambda call: (call.end_lineno, call.end_col_offset))

@@ -18,10 +18,12 @@ from holdfast.errors import InvalidArgumentError
 from holdfast.protocol.verification import JobState, Standing
 from holdfast.verify.boundaries import marking
 from holdfast.verify.computing import SparkComputer
-from holdfast.verify.job_files import SOURCES, Program, run_code
+from holdfast.verify.job_files import SOURCES, WRITES, Program, run_code
 from holdfast.verify.orders import Orders
 from holdfast.verify.pinned_files import PROGRAM, PinnedFiles
+from holdfast.verify.refusing import writes_refused
 from holdfast.verify.replica import Replica
+from holdfast.verify.targets import Target, target_of
 
 __all__ = ["run_program"]
 
@@ -38,8 +40,14 @@ def run_program(
     while True:
         walk = _Walk(program, replica, computer, reads)
         try:
-            with marking(walk), _kept_open(computer.spark):
+            with (
+                marking(walk),
+                _kept_open(computer.spark),
+                writes_refused(str(program.path)) as refused,
+            ):
                 _run(program, orders.arguments if orders is not None else ())
+            if refused:
+                raise InvalidArgumentError(refused[0])
             return walk.finish()
         except _StaleError:
             continue
@@ -131,6 +139,15 @@ class _Walk:
         inputs = self._replica.inputs_of(name, standing)
         self._passed[name] = [each.digest for each in inputs]
         return self._computer.open(name, inputs)
+
+    def write(self, df: DataFrame, name: str, target: Target) -> None:
+        if name not in self._program.writes:
+            raise InvalidArgumentError(
+                f"{self._program.path}: the write {name!r} was not announced; list it in {WRITES}"
+            )
+        row = [(target.encode(),)]
+        self.mark(df, name)
+        self.mark(self._computer.spark.createDataFrame(row, "target STRING"), target_of(name))
 
     def finish(self) -> Standing:
         """The program has come to its end: wait until the job is done."""

@@ -32,6 +32,8 @@ __all__ = [
     "Submitted",
     "Ticked",
     "VerifierStarted",
+    "Writing",
+    "Written",
 ]
 
 FOLDER: Final = "coordinator"
@@ -125,6 +127,20 @@ class Delivering(_Entry, frozen=True, tag="delivering"):
     """In nanoseconds since 1970. By these three the folder is known again."""
 
 
+class Writing(_Entry, frozen=True, tag="writing"):
+    """A write of the program begins."""
+
+    at: float
+    name: str
+
+
+class Written(_Entry, frozen=True, tag="written"):
+    """It is done."""
+
+    at: float
+    name: str
+
+
 class Ticked(_Entry, frozen=True, tag="ticked"):
     """The coordinator still runs: without these, nobody knows how long a killed one did."""
 
@@ -142,6 +158,8 @@ Noted = (
     | VerifierStarted
     | AgreedUpon
     | Delivering
+    | Writing
+    | Written
     | Ticked
 )
 
@@ -178,6 +196,8 @@ class Progress:
     """The digest of each stage that was seen to be agreed upon."""
     verifier_starts: int = 0
     deliveries: list[Delivering] = field(default_factory=list)
+    writes: dict[str, bool] = field(default_factory=dict)
+    """Those that were begun; True if they are done."""
     _now: float = 0.0
     """When something was noted last, in this life."""
 
@@ -217,6 +237,10 @@ class Progress:
                 self.agreed[stage] = digest
             case Delivering():
                 self.deliveries.append(event)
+            case Writing(_, name):
+                self.writes[name] = False
+            case Written(_, name):
+                self.writes[name] = True
 
     def replica(self, number: int) -> Past:
         return self.replicas.setdefault(number, Past())

@@ -36,6 +36,7 @@ from holdfast.verify.job_files import Program, load_job
 from holdfast.verify.orders import Orders
 from holdfast.verify.pinned_files import CHANGED, ChangedFileError
 from holdfast.verify.program import run_program
+from holdfast.verify.refusing import writes_refused
 from holdfast.verify.replica import Replica
 from holdfast.verify.signing import Signer
 from holdfast.verify.task_calls import TaskCalls
@@ -103,6 +104,7 @@ def run_replica(orders: Orders, trace: Trace) -> Standing:
             if isinstance(job, Program):
                 return run_program(job, replica, computer, orders)
             define_job(computer, job, orders.sources)
+            stack.enter_context(writes_refused(orders.file))
             return replica.finish()
     finally:
         spark.stop()

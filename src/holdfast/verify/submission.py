@@ -44,6 +44,8 @@ class Submission:
     """What was in the file."""
     arguments: tuple[str, ...]
     plan: Plan
+    writes: tuple[str, ...]
+    """Stages that the program has written elsewhere."""
     quorum: Quorum
     config: Config
     sources: dict[str, tuple[SourceFile, ...]]
@@ -243,6 +245,7 @@ def submit(
             config.slices or job.slices,
             sha256(msgspec.json.encode([submitted, pins], order="deterministic")).digest(),
         ),
+        writes=job.writes if isinstance(job, Program) else (),
         quorum=quorum,
         config=config,
         sources=sources,
