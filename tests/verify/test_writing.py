@@ -121,6 +121,5 @@ def test_a_target_that_cannot_be_is_refused(given: dict[str, object], message: s
 
 def test_only_of_folders_it_is_known_what_was_written() -> None:
     assert is_once(Target("parquet", "append", "/a/b", None, (), {}))
-    assert is_once(Target("parquet", "append", "file:///a/b", None, (), {}))
     assert not is_once(Target("parquet", "append", "s3a://a/b", None, (), {}))
     assert not is_once(Target("parquet", "append", None, "db.t", (), {}))
