@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import os
+import pickle
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from holdfast.wire.security import Security
+
 SERVE = """
-import sys, time
+import pickle, sys
 from holdfast.wire.server import LogServer
 from tests.wire.parties import Recorder
-server = LogServer(("127.0.0.1", 0), None, Recorder(), heartbeat=0.05, silence=0.6)
+security = pickle.loads(bytes.fromhex(sys.argv[1]))
+server = LogServer(("127.0.0.1", 0), security, Recorder(), heartbeat=0.05, silence=0.6)
 print(server.address.port, flush=True)
 sys.stdin.read()
 server.close()
@@ -21,10 +25,12 @@ server.close()
 
 
 @contextmanager
-def server_process() -> Iterator[tuple[subprocess.Popen[str], tuple[str, int]]]:
+def server_process(
+    security: Security | None = None,
+) -> Iterator[tuple[subprocess.Popen[str], tuple[str, int]]]:
     root = Path(__file__).parents[2]
     process = subprocess.Popen(
-        [sys.executable, "-c", SERVE],
+        [sys.executable, "-c", SERVE, pickle.dumps(security).hex()],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

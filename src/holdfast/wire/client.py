@@ -12,6 +12,7 @@ import pyarrow.flight as fl
 
 from holdfast.wire.addresses import Address, hang_up_client
 from holdfast.wire.errors import RefusedError, UnreachableError, WireError
+from holdfast.wire.front import FIRST, KNOCK
 from holdfast.wire.security import OPEN, Security, check_address
 from holdfast.wire.untrusted import check_table
 
@@ -89,6 +90,8 @@ class LogClient:
         """`longer`: seconds that this call may take longer than others."""
         options = self._options_for(self._timeout + longer) if longer else self._options
         with self._explaining():
+            if len(body) > FIRST // 2 and self._security is not OPEN:
+                list(self._client.do_action(fl.Action(KNOCK, b""), options))
             results = list(self._client.do_action(fl.Action(name, body), options))
         return b"".join(result.body.to_pybytes() for result in results)
 

@@ -24,6 +24,7 @@ from holdfast.wire.callers import Callers
 from holdfast.wire.codec import MAX_MESSAGE
 from holdfast.wire.errors import WireError
 from holdfast.wire.frames import LINK
+from holdfast.wire.front import KNOCK, Front
 from holdfast.wire.identities import Identities
 from holdfast.wire.ledger import Ledger
 from holdfast.wire.security import OPEN, Security, check_address
@@ -55,9 +56,11 @@ class LogServer:
         max_links: int = 64,
         heartbeat: float = 0.2,
         silence: float = 2.0,
+        allowance: int | None = None,
     ) -> None:
         """`identities`: who may call as whom, if `security` demands certificates of clients. A link
-        that says nothing for `silence` seconds, or takes nothing, is hung up."""
+        that says nothing for `silence` seconds, or takes nothing, is hung up. `allowance`: see
+        `Front`, which stands before a server that has a token or TLS."""
         address = Address.of(address)
         security = security or OPEN
         check_address(address.host, security)
@@ -74,8 +77,28 @@ class LogServer:
             silence=silence,
         )
         self._is_closed = False
-        self._flight = _listen(address, security, self)
-        self.address = Address(address.host, self._flight.port)
+        self._front: Front | None = None
+        try:
+            if security.tls or security.token is not None:
+                _check_keys(security)
+                self._front = Front(address, security, self._ledger, allowance)
+                location, port = self._front.location, self._front.port
+                self._flight = _Flight(self, security, location)
+                self._front.open()
+            else:
+                _check_free(address)
+                self._flight = _Flight(self, security, address.location(tls=False))
+                port = self._flight.port
+        except (OSError, fl.FlightError, pa.ArrowException) as error:
+            if self._front is not None:
+                self._front.stop()
+                self._front.close()
+            why = getattr(error, "strerror", None) or error
+            raise InvalidArgumentError(
+                f"address: cannot serve on {address}: {why}; "
+                "see whether another process has it, and whether the certificate and key are good"
+            ) from None
+        self.address = Address(address.host, port)
         self._ledger.where = str(self.address)
         self._callers.start(self.address.port)
 
@@ -102,6 +125,8 @@ class LogServer:
             return
         self._is_closed = True
         self._callers.close()
+        if self._front is not None:
+            self._front.stop()
         ended = Thread(target=self._flight.shutdown, name="holdfast server end", daemon=True)
         ended.start()
         end = time.monotonic() + PATIENCE
@@ -111,6 +136,8 @@ class LogServer:
             ended.join(0.02)
         if ended.is_alive():
             logger.error("%s: calls of the service have not ended; left alone", self.address)
+        if self._front is not None:
+            self._front.close()
 
     def __enter__(self) -> Self:
         return self
@@ -121,6 +148,11 @@ class LogServer:
     def refuse(self, what: str, why: object) -> None:
         """Count and log it."""
         self._ledger.refuse(what, why)
+
+    def admit(self, context: fl.ServerCallContext) -> tuple[str, bytes]:
+        """A call has shown the token: who makes it, and the name in its certificate."""
+        peer: str = context.peer()
+        return (peer, b"") if self._front is None else self._front.admit(peer)
 
     def read(self, ticket: bytes) -> fl.FlightDataStream:
         with self._ledger.answering("ticket"):
@@ -150,6 +182,8 @@ class LogServer:
 
     def act(self, action: fl.Action) -> list[bytes]:
         with self._ledger.answering("action"):
+            if action.type == KNOCK:
+                return []
             if len(action.type) > 255 or action.body.size > self._max_message:
                 raise WireError("an action is too large")
             answer = self._service.act(action.type, action.body.to_pybytes())
@@ -191,34 +225,40 @@ class LogServer:
 
 
 class _Flight(fl.FlightServerBase):
-    """What Flight calls."""
+    """What Flight calls: the token was shown."""
 
-    def __init__(self, server: LogServer, location: str, **options: Any) -> None:
+    def __init__(self, server: LogServer, security: Security, location: str) -> None:
         # Calls come in before the next line is done.
         self._server = server
-        super().__init__(location, **options)
+        super().__init__(location, middleware={"token": _Doorkeeper(server, security)})
 
     def do_exchange(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
-        self._server.exchange(context.peer(), context.peer_identity(), descriptor, reader, writer)
+        peer, certificate = self._server.admit(context)
+        self._server.exchange(peer, certificate, descriptor, reader, writer)
 
     def do_get(self, context: Any, ticket: Any) -> Any:
+        self._server.admit(context)
         return self._server.read(ticket.ticket)
 
     def do_put(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
+        self._server.admit(context)
         self._server.push(descriptor, reader, writer)
 
     def do_action(self, context: Any, action: Any) -> Any:
+        self._server.admit(context)
         return self._server.act(action)
 
     def list_flights(self, context: Any, criteria: Any) -> Any:
+        self._server.admit(context)
         return iter(self._server.flights())
 
     def get_flight_info(self, context: Any, descriptor: Any) -> Any:
+        self._server.admit(context)
         return self._server.flight(descriptor)
 
 
 class _Doorkeeper(fl.ServerMiddlewareFactory):
-    """Lets no call in without the token, before anything of it is read."""
+    """Lets no call in without the token. What was read of it by then is bounded by the `Front`."""
 
     def __init__(self, server: LogServer, security: Security) -> None:
         super().__init__()
@@ -234,27 +274,11 @@ class _Doorkeeper(fl.ServerMiddlewareFactory):
             raise fl.FlightUnauthenticatedError("the token is missing or wrong")
 
 
-def _listen(address: Address, security: Security, server: LogServer) -> _Flight:
-    options: dict[str, Any] = {"middleware": {"token": _Doorkeeper(server, security)}}
-    if security.tls:
-        if security.certificate is None:
-            raise InvalidArgumentError(
-                "security: a server needs certificate and key beside authority; give them"
-            )
-        options |= {
-            "tls_certificates": [(security.certificate, security.key)],
-            "verify_client": security.mutual,
-            "root_certificates": security.authority if security.mutual else None,
-        }
-    try:
-        _check_free(address)
-        return _Flight(server, address.location(tls=security.tls), **options)
-    except (OSError, fl.FlightError, pa.ArrowException) as error:
-        why = getattr(error, "strerror", None) or error
+def _check_keys(security: Security) -> None:
+    if security.tls and security.certificate is None:
         raise InvalidArgumentError(
-            f"address: cannot serve on {address}: {why}; "
-            "see whether another process has it, and whether the certificate and key are good"
-        ) from None
+            "security: a server needs certificate and key beside authority; give them"
+        )
 
 
 def _check_free(address: Address) -> None:
