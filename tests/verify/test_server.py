@@ -12,6 +12,7 @@ from threading import Event, Thread
 
 import pytest
 
+from harness.floods import flood, peak_memory
 from holdfast.protocol.verification import JobState, Kind, Run, Standing
 from holdfast.verify.client import Verifiers
 from holdfast.verify.journal import Entry, Journal
@@ -19,6 +20,7 @@ from holdfast.verify.messages import MAX_CALL, Answer, Asked, Envelopes, decode,
 from holdfast.verify.server import VerifierServer
 from holdfast.wire.client import LogClient, act
 from holdfast.wire.errors import RefusedError, WireError
+from holdfast.wire.security import Security
 from tests.verify.charters import (
     charter,
     report,
@@ -254,6 +256,28 @@ def test_copies_that_are_broken_again_are_not_read_again(tmp_path: Path) -> None
                 for maker in (1, 2, 3):
                     coordinator.broken("hourly", 0, maker)
             assert verifiers.consult().state is JobState.FAILED
+
+
+@pytest.mark.parametrize("token", ["wrong", "right"])
+def test_no_call_fills_its_memory(tmp_path: Path, token: str) -> None:
+    """A replica has the token, and may lie."""
+    path = tmp_path / "token"
+    path.write_text("right")
+    right = Security("right")
+    with verifier_process(tmp_path, f"--token-file={path}") as verifier:
+        address = verifier.address
+        wait_for(lambda: answers(address, right))
+        before = peak_memory(verifier.process.pid)
+        assert flood(address, Security(token), calls=4) == 4
+        assert peak_memory(verifier.process.pid) - before < 64 << 20
+        assert json.loads(act(address, right, "status"))["state"] == "running"
+
+
+def answers(address: str, security: Security) -> bool:
+    try:
+        return bool(act(address, security, "status"))
+    except WireError:
+        return False
 
 
 def test_only_so_many_calls_wait_for_news(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -119,6 +119,15 @@ def test_replicas_get_a_certificate_of_their_own(tmp_path: Path) -> None:
         make(tmp_path / "again", security=keys)
 
 
+def test_a_job_without_keys_has_a_token_of_its_own(tmp_path: Path) -> None:
+    first, second = make(tmp_path / "1"), make(tmp_path / "2")
+    assert first.security.token
+    assert first.security.token != second.security.token
+    assert first.orders(1, POOLS[0]).security == first.security
+    assert first.token_path.stat().st_mode & 0o77 == 0
+    assert first.token_path.read_text() == first.security.token
+
+
 def test_an_address_of_another_machine_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match=r"address: 192\.0\.2\.1: .*of this machine"):
         make(tmp_path, address="192.0.2.1")

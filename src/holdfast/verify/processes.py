@@ -133,7 +133,7 @@ class ProcessLauncher:
     def _security(self) -> list[str]:
         keys = self._submission.config.security
         if keys is None:
-            return []
+            return [f"--token-file={self._submission.token_path}"]
         given = {
             "token-file": keys.token_file,
             "token-env": keys.token_env,

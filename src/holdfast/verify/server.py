@@ -51,6 +51,9 @@ ADDRESS = "address"
 PULL = 1.0
 """Seconds between two questions to another verifier for what it was told."""
 TIMEOUT = 5.0
+ALLOWANCE = MAX_CALL + (1 << 20)
+"""Bytes that a caller with the token may send until its next call begins: one call, and what HTTP/2
+adds to it. A replica has the token, and may lie."""
 MAX_TOLD = MAX_CALL // 2
 """Bytes of what was told that are handed to another verifier at once."""
 MAX_WAITING = 100
@@ -94,7 +97,9 @@ class VerifierServer:
         self._closing = Event()
         try:
             wanted = self._remembered(Address.of(address))
-            self._server = LogServer(wanted, security, _Service(self), max_message=MAX_CALL)
+            self._server = LogServer(
+                wanted, security, _Service(self), max_message=MAX_CALL, allowance=ALLOWANCE
+            )
         except BaseException:
             self._register.close()
             raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import socket
 import time
@@ -58,8 +59,8 @@ class Submission:
     addresses: tuple[str, ...]
     """Of the verifiers."""
     signers: dict[int, Signer] = field(repr=False)
-    security: Security | None = field(repr=False)
-    client_security: Security | None = field(repr=False)
+    security: Security = field(repr=False)
+    client_security: Security = field(repr=False)
     """As replicas get it."""
     pins: dict[str, str]
     """See `Submitted`."""
@@ -67,6 +68,11 @@ class Submission:
     @property
     def is_all_to_all(self) -> bool:
         return self.config.verifiers == ALL_TO_ALL
+
+    @property
+    def token_path(self) -> Path:
+        """The file with the token of this job alone, unless the config has one."""
+        return _token_in(self.folder)
 
     @property
     def charter_path(self) -> Path:
@@ -254,8 +260,8 @@ def submit(
         submitted=submitted,
         addresses=_addresses(config.address, count),
         signers={number: Signer.make() for number in (COORDINATOR, *quorum.numbers)},
-        security=config.read_security(),
-        client_security=config.read_client_security(),
+        security=config.read_security() or _own_security(folder),
+        client_security=config.read_client_security() or _own_security(folder),
         pins=pins,
     )
 
@@ -292,3 +298,16 @@ def _addresses(host: str, count: int) -> tuple[str, ...]:
     finally:
         for some in taken:
             some.close()
+
+
+def _token_in(folder: Path) -> Path:
+    return folder / "token"
+
+
+def _own_security(folder: Path) -> Security:
+    """A token of this job alone: other processes of the machine reach its verifiers too."""
+    path = _token_in(folder)
+    if not path.exists():
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(secrets.token_hex(32))
+    return Security.read(token_file=path)
