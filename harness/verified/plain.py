@@ -216,6 +216,9 @@ class ThreadLauncher:
     def last_words_of_verifier(self, number: int) -> str:
         return ""
 
+    def cut(self, number: int) -> int:
+        return 0
+
 
 class _Verifier:
     def __init__(self, server: VerifierServer) -> None:

@@ -43,6 +43,7 @@ def make(folder: Path, *, is_verified: bool = True, findings: tuple[Finding, ...
         verifier_starts=1,
         replica_seconds=1500.0,
         price=None,
+        cut={},
         warning="",
         folder=folder,
     )
@@ -125,3 +126,8 @@ def test_hosts_are_those_of_tasks_that_count() -> None:
     again = Verdict("t", Run(), StageState.OK, {0: Agreed(b"", 1, (Holder(1, "c", "path"),))})
     standing = Standing(JobState.DONE, {"s": verdict, "t": again})
     assert hosts_of(standing) == {1: ("a", "c"), 2: ("b",)}
+
+
+def test_what_was_cut_of_logs_is_said(tmp_path: Path) -> None:
+    told = replace(make(tmp_path), cut={2: 1234567}).text()
+    assert "replica 2: 1,234,567 bytes of its log and trace were cut" in told

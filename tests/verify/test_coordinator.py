@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 import re
+import time
+from itertools import count, repeat
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +17,14 @@ import pytest
 from harness.verified.cases import ACCUSATIONS, STAGES, Case, is_bill, judge, run_plain
 from harness.verified.holds import Hold, Seen
 from harness.verified.lies import Lie, Wrong
+from harness.verified.plain import ThreadLauncher, write_energy
 from holdfast.protocol.verification import Kind, Mode, Run
 from holdfast.verify.account import Account
-from holdfast.verify.config import ALL_TO_ALL
+from holdfast.verify.config import ALL_TO_ALL, Config
 from holdfast.verify.confinement import can_confine
+from holdfast.verify.coordinator import HUNG, Coordinator, _Verifier
+from holdfast.verify.placement import plan_placement
+from holdfast.verify.submission import submit
 
 
 def liars(
@@ -230,3 +236,39 @@ def test_the_account_tells_people_and_programs(tmp_path: Path) -> None:
     told = json.loads((account.folder / "account.json").read_text())
     assert told["is_verified"] is True
     assert {each["kind"] for each in told["findings"]} == {"outvoted"}
+
+
+class Reading:
+    """A verifier that answers nobody yet."""
+
+    ended = False
+
+    def poll(self) -> int | None:
+        return None
+
+    def end(self, patience: float) -> None:
+        self.ended = True
+
+
+@pytest.mark.parametrize("is_going_on", [True, False])
+def test_a_verifier_that_reads_its_journal_is_not_ended(
+    tmp_path: Path, is_going_on: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long that takes: by its log it is seen that it goes on."""
+    file, _ = write_energy(tmp_path / "job", 7)
+    given = {"storage": str(tmp_path / "storage"), "work": str(tmp_path / "work")}
+    submission = submit(file, Config().override(given))
+    placement = plan_placement(submission.quorum.numbers, [], shared=True)
+    launcher = ThreadLauncher(submission, ())
+    words = count() if is_going_on else repeat("reads")
+    monkeypatch.setattr(launcher, "last_words_of_verifier", lambda number: str(next(words)))
+    with Coordinator(submission, placement, launcher, tmp_path / "out") as coordinator:
+        now = time.monotonic()
+        monkeypatch.setattr(coordinator._asked, "silent_since", lambda at: now)
+        reading = Reading()
+        monkeypatch.setattr(coordinator, "_verifiers", {1: _Verifier(reading, now)})
+        for late in (1.0, HUNG, 1.5 * HUNG, 2 * HUNG, 3 * HUNG):
+            monkeypatch.setattr(time, "monotonic", lambda late=late: now + late)
+            coordinator._keep_verifiers()
+        monkeypatch.undo()
+        assert reading.ended is not is_going_on

@@ -19,7 +19,7 @@ from holdfast.verify.config import Config, Keys, Pool
 from holdfast.verify.orders import Orders
 from holdfast.verify.pinned_files import SourceFile
 from holdfast.verify.placement import HERE, plan_placement
-from holdfast.verify.processes import TRACE, ProcessLauncher
+from holdfast.verify.processes import LOG_BYTES, TRACE, ProcessLauncher
 from holdfast.verify.submission import Submission, submit
 from holdfast.wire.client import act
 from holdfast.wire.errors import UnreachableError
@@ -94,6 +94,31 @@ def test_a_pool_says_how_its_drivers_are_started(submission: Submission) -> None
         assert started(launcher)[2] == "x"
     finally:
         replica.end(0)
+
+
+TALKER = f"""
+import sys
+for file in (sys.stderr, sys.stdout):
+    for number in range({LOG_BYTES // 1024 * 5 // 4}):
+        print(f"{{number:01023}}", file=file)
+"""
+
+
+def test_a_replica_that_talks_without_end_fills_no_disk(submission: Submission) -> None:
+    launcher = ProcessLauncher(submission, replica=("-c", TALKER))
+    replica = launcher.start_replica(2, HERE)
+    wait_for("its end", lambda: replica.poll() is not None, 120)
+    replica.end(0)
+    said = LOG_BYTES * 5 // 4
+    folders = (submission.folder, submission.replica_folder(2))
+    kept = [path for folder in folders for path in folder.iterdir() if path.is_file()]
+    logs = [path for path in kept if path.name.startswith(("replica-2.log", TRACE))]
+    assert len(logs) == 4
+    sizes = sum(path.stat().st_size for path in logs)
+    assert sizes <= 2 * LOG_BYTES
+    assert launcher.cut(2) == 2 * said - sizes > 0
+    last = (submission.folder / "replica-2.log").read_text().splitlines()[-1]
+    assert int(last) == LOG_BYTES // 1024 * 5 // 4 - 1
 
 
 def test_a_command_that_is_not_there_is_named(submission: Submission) -> None:

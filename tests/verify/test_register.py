@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import logging
 import os
 import time
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -232,3 +234,16 @@ def test_what_is_not_on_disk_has_not_happened(
         register.tell(envelopes[3:])
         assert register.standing().verdicts["hourly"].is_ok
         assert register.standing().state is JobState.RUNNING
+
+
+def test_it_says_how_far_it_is_while_it_reads_a_long_journal(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with Register(charter(), tmp_path) as register:
+        register.tell([told(each.replica, each) for each in reports_of_a_stage("xxxx")])
+    seconds = count(1000.0)
+    with caplog.at_level(logging.INFO), Register(charter(), tmp_path, lambda: next(seconds)):
+        said = [each.getMessage() for each in caplog.records]
+    assert len(said) > 1
+    assert all("of 8 words of its journal" in each for each in said)
+    assert len(set(said)) == len(said)

@@ -57,6 +57,8 @@ class Account:
     """How long replicas ran, all together and whenever they were started."""
     price: float | None
     """Of one replica for an hour."""
+    cut: dict[int, int]
+    """Bytes of the log and the trace of each replica that were not kept, where that are any."""
     warning: str
     folder: Path
     """With logs, journals and traces."""
@@ -142,6 +144,8 @@ class Account:
         lines += self._named()
         for replica, pools in self.pools.items():
             seen = ", ".join(self.hosts.get(replica, ())) or "none whose results count"
+            if cut := self.cut.get(replica):
+                lines.append(f"replica {replica}: {cut:,} bytes of its log and trace were cut")
             lines.append(f"replica {replica}: in {', then '.join(pools)}; hosts: {seen}")
         return lines
 

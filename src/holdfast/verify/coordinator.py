@@ -123,9 +123,14 @@ class Member:
 @dataclass
 class _Verifier:
     running: Running
-    started: float
+    alive: float
+    """When it was started, or has shown since that it starts."""
     starts: int = 1
     due: float = 0.0
+    has_answered: bool = False
+    """Since it was started."""
+    said: str = ""
+    """The last of its log, until then."""
 
 
 def delivered(progress: Progress, output: Path) -> Delivering | None:
@@ -334,7 +339,8 @@ class Coordinator:
             if code is None:
                 verifier.due = now + PAUSE
                 silent = self._asked.silent_since(number - 1)
-                if silent is not None and now > max(silent, verifier.started) + HUNG:
+                self._note_life(number, verifier, silent, now)
+                if silent is not None and now > max(silent, verifier.alive) + HUNG:
                     logger.warning("verifier %d does not answer: it is started again", number)
                     verifier.running.end(0)
             elif is_vain or verifier.starts >= VERIFIER_STARTS:
@@ -347,8 +353,20 @@ class Coordinator:
                 verifier.running.end(0)
                 self._note(VerifierStarted(self._now, number))
                 verifier.running = self._launcher.start_verifier(number)
-                verifier.started = now
+                verifier.alive = now
+                verifier.has_answered = False
                 verifier.starts += 1
+
+    def _note_life(
+        self, number: int, verifier: _Verifier, silent: float | None, now: float
+    ) -> None:
+        """As long as it reads its journal it answers nobody, and says how far it is."""
+        verifier.has_answered |= silent is None
+        if verifier.has_answered:
+            return
+        said = self._launcher.last_words_of_verifier(number)
+        if said != verifier.said:
+            verifier.said, verifier.alive = said, now
 
     # Replicas that end.
 
@@ -620,6 +638,7 @@ class Coordinator:
             verifier_starts=self._log.progress.verifier_starts,
             replica_seconds=sum(each.seconds(now) for each in self.members.values()),
             price=submission.config.price,
+            cut={n: cut for n in self.members if (cut := self._launcher.cut(n))},
             warning="; ".join(filter(None, warnings)),
             folder=submission.folder,
             arguments=submission.arguments,

@@ -14,10 +14,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from threading import Event, Thread
-from typing import Final, Protocol
+from typing import IO, Final, Protocol
 
 from holdfast.errors import InvalidArgumentError
 from holdfast.verify.config import Pool
@@ -40,6 +40,15 @@ LOOK: Final = 0.1
 BEHIND: Final = 19
 """How nice a replica is that was started again: where it shares a host, it takes what those who are
 ahead of it leave."""
+
+
+LOG_BYTES: Final = 16 << 20
+"""What is kept of a log or a trace of a replica, in two files of which the older goes."""
+DRAIN: Final = 5.0
+"""Seconds for what a process has said when it ended to be written down."""
+READ: Final = 64 << 10
+REST: Final = 0.01
+"""Seconds between two reads of one that has said more than that: it is made to wait."""
 
 
 class Running(Protocol):
@@ -65,6 +74,9 @@ class Launcher(Protocol):
 
     def last_words_of_verifier(self, number: int) -> str: ...
 
+    def cut(self, number: int) -> int:
+        """Bytes of the log and the trace of a replica that were not kept."""
+
 
 class ProcessLauncher:
     def __init__(
@@ -79,6 +91,7 @@ class ProcessLauncher:
         self._replica = tuple(replica)
         self._environment = dict(environment or {})
         self._starts: dict[int, int] = {}
+        self._kept: dict[int, list[_Kept]] = {}
 
     def start_verifier(self, number: int) -> Running:
         submission = self._submission
@@ -114,9 +127,11 @@ class ProcessLauncher:
             said = [f"{name}={value}" for name, value in variables.items()]
             command = [*pool.launch, "env", *said, *command]
         orders = self._submission.orders(number, pool).encode()
-        process = _Process(
-            command, self._log(folder.name), variables, folder / TRACE, orders, scratch
+        # One after the other: the process that wrote there before has ended.
+        log, trace = self._kept.setdefault(
+            number, [_Kept(self._log(folder.name)), _Kept(folder / TRACE)]
         )
+        process = _Process(command, log, variables, trace, orders, scratch)
         if start > 1:
             process.yield_to_others()
         return process
@@ -126,6 +141,9 @@ class ProcessLauncher:
 
     def last_words_of_verifier(self, number: int) -> str:
         return _end_of(self._log(f"verifier-{number}"))
+
+    def cut(self, number: int) -> int:
+        return sum(each.cut for each in self._kept.get(number, ()))
 
     def _log(self, name: str) -> Path:
         return self._submission.folder / f"{name}.log"
@@ -200,13 +218,43 @@ def _end_of(log: Path) -> str:
     return "\n".join(line[:300] for line in lines[-SHOWN:])
 
 
+class _Kept:
+    """A file that has the last of what a process writes, however much that is."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._older = path.with_name(f"{path.name}.older")
+        self._written = 0
+        self.cut = 0
+        """Bytes that are kept no longer."""
+        path.touch()
+
+    def take(self, pipe: IO[bytes], is_over: Event) -> None:
+        """Until nobody can write to it any more."""
+        with pipe:
+            while data := os.read(pipe.fileno(), READ):
+                with suppress(OSError):
+                    self._write(data)
+                self._written += len(data)
+                if self._written > LOG_BYTES:
+                    is_over.wait(REST)
+
+    def _write(self, data: bytes) -> None:
+        size = self._path.stat().st_size if self._path.exists() else 0
+        if size + len(data) > LOG_BYTES // 2:
+            self.cut += self._older.stat().st_size if self._older.exists() else 0
+            self._path.replace(self._older)
+        with self._path.open("ab", buffering=0) as file:
+            file.write(data)
+
+
 class _Process:
     def __init__(
         self,
         command: Sequence[str],
-        log: Path,
+        log: Path | _Kept,
         variables: Mapping[str, str],
-        output: Path | None = None,
+        output: _Kept | None = None,
         orders: bytes = b"",
         scratch: Path | None = None,
     ) -> None:
@@ -214,7 +262,10 @@ class _Process:
         `scratch`: a folder that goes with it."""
         self._scratch = scratch
         self._has_ended = Event()
-        with log.open("ab") as errors, (output or log).open("ab") as printed:
+        with ExitStack() as stack:
+            errors = printed = subprocess.PIPE
+            if isinstance(log, Path):
+                errors = printed = stack.enter_context(log.open("ab")).fileno()
             try:
                 self._process = subprocess.Popen(
                     list(command),
@@ -229,6 +280,14 @@ class _Process:
                     f"launch: {command[0]}: {error.strerror}; give a command that is there"
                 ) from error
 
+        pipes = [(self._process.stderr, log), (self._process.stdout, output)]
+        self._readers = [
+            Thread(target=kept.take, args=(pipe, self._has_ended), name="holdfast log", daemon=True)
+            for pipe, kept in pipes
+            if pipe is not None and isinstance(kept, _Kept)
+        ]
+        for reader in self._readers:
+            reader.start()
         # A pipe takes only so much as long as nobody reads, and a host may be slow to answer.
         Thread(target=self._hand, args=(orders,), name="holdfast orders", daemon=True).start()
 
@@ -260,6 +319,9 @@ class _Process:
         # What it has started may be left: a JVM whose driver was killed, for instance.
         self._send(signal.SIGKILL)
         self._has_ended.set()
+        end = time.monotonic() + DRAIN
+        for reader in self._readers:
+            reader.join(max(0.0, end - time.monotonic()))
         if self._scratch is not None:
             shutil.rmtree(self._scratch, ignore_errors=True)
 

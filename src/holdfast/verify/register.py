@@ -6,11 +6,12 @@ is late who could not be heard.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Self
+from typing import Final, Self
 
 from holdfast.errors import HoldfastError, InvalidArgumentError
 from holdfast.protocol.verification import COORDINATOR, Agreed, Standing, Verifier
@@ -29,6 +30,12 @@ from holdfast.verify.messages import (
 from holdfast.verify.signing import is_signed
 
 __all__ = ["ForgedError", "OldWordError", "Register"]
+
+
+SAYS: Final = 2.0
+"""Seconds between two words on how far it is, while it reads its journal."""
+
+logger = logging.getLogger("holdfast")
 
 
 class ForgedError(HoldfastError):
@@ -147,7 +154,12 @@ class Register:
         self._known: set[bytes] = set()
         self._last_words: dict[int, int] = {}
         self.told.clear()
-        for entry in self._entries:
+        said = self._clock()
+        for number, entry in enumerate(self._entries):
+            if self._clock() >= said + SAYS:
+                # Whoever has started it sees by that that it goes on.
+                said = self._clock()
+                logger.info("has read %d of %d words of its journal", number, len(self._entries))
             if entry.envelope is None:
                 self._verifier.wake(entry.time)
             else:

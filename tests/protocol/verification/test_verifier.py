@@ -612,6 +612,30 @@ def test_a_talkative_replica_is_heard_no_more() -> None:
     assert agreed(judge, "a") == "x"
 
 
+def test_what_one_replica_says_in_all_has_an_end() -> None:
+    """It goes with what an honest one may have to say: all slices once in each run."""
+    plan = Plan({"a": (), "b": ("a",)}, slices=50)
+    judge = verifier(plan=plan, retries=2)
+    taken = 0
+    refusals: set[str] = set()
+    for word in range(MAX_WORDS):
+        for stage in plan.stages:
+            for number in range(50):
+                lie = report(stage, 1, "x", of=digest(str(word)), slice=number)
+                try:
+                    taken += judge.report(lie, 0.0)
+                except InvalidArgumentError as error:
+                    refusals.add(str(error))
+    assert taken == (2 + 2) * 2 * 50 + MAX_WORDS
+    assert refusals
+    assert all("said too much" in each for each in refusals)
+    assert not judge.report(report("a", 1, "x", of=digest("0")), 0.0), "that is known"
+    for replica in (2, 3, 4):
+        for number in range(50):
+            judge.report(report("a", replica, "x", slice=number), 0.0)
+    assert judge.verdict("a").is_ok
+
+
 def test_a_replica_that_speaks_of_too_many_chunks_is_heard_no_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -15,14 +15,27 @@ from collections.abc import Collection
 from itertools import chain
 
 from holdfast.errors import InvalidArgumentError
-from holdfast.protocol.verification.ballot import Ballot, Taken, Votes, dissenters, rank, said_in
+from holdfast.protocol.verification.ballot import (
+    MAX_WORDS,
+    Ballot,
+    Taken,
+    Votes,
+    dissenters,
+    rank,
+    said_in,
+)
 from holdfast.protocol.verification.course import Mode
 from holdfast.protocol.verification.findings import Findings
 from holdfast.protocol.verification.plan import Plan, basis_of
 from holdfast.protocol.verification.quorum import Model, Quorum
 from holdfast.protocol.verification.reports import Report, Run
 from holdfast.protocol.verification.rules import Rules
-from holdfast.protocol.verification.stage import StageVotes, name_replicas
+from holdfast.protocol.verification.stage import (
+    MAX_CHUNK_WORDS,
+    MAX_RAW,
+    StageVotes,
+    name_replicas,
+)
 from holdfast.protocol.verification.verdicts import (
     Agreed,
     Finding,
@@ -38,6 +51,10 @@ COORDINATOR = 0
 """Stands for the one who is trusted, where else the number of a replica stands."""
 MAX_STARTS = 64
 """How often it is taken of a replica that it starts on another host."""
+MOST_CHUNK_WORDS = 2 * MAX_CHUNK_WORDS
+"""Reports on chunks that are taken of one replica, whatever is computed again."""
+MOST_RAW = 4 * MAX_RAW
+"""Bytes of raw chunks that are."""
 SHOWN = 5
 """Slices that a failure describes."""
 
@@ -63,6 +80,10 @@ class Verifier:
         self._gone: set[int] = set()
         self._starts: Counter[int] = Counter()
         self._findings = Findings()
+        self._said_by: Counter[tuple[int, bool]] = Counter()
+        """Reports that were taken of each replica: of slices (True) and of chunks."""
+        self._raw: Counter[int] = Counter()
+        """Bytes of raw chunks that were taken of each."""
         self._short_until: float | None = None
         """How long to wait for somebody to come back, when fewer are there than must agree."""
         self._is_short = False
@@ -127,7 +148,7 @@ class Verifier:
         stage = self._check_report(report)
         if self.state is JobState.FAILED:
             return False
-        taken = stage.take(report)
+        taken = Taken.TOO_MANY if self._is_too_much(stage, report) else stage.take(report)
         if taken is Taken.TOO_MANY:
             raise InvalidArgumentError(
                 f"report: replica {report.replica} has said too much of slice {report.slice} of "
@@ -135,6 +156,7 @@ class Verifier:
             )
         if taken is Taken.KNOWN:
             return False
+        self._count(report)
         self.version += 1
         ballot = stage.ballot(report)
         self._audit_host(stage, ballot, report)
@@ -275,6 +297,21 @@ class Verifier:
         stage = self._check_stage(report.stage, report.slice)
         report.check(self.rules.retries)
         return stage
+
+    def _is_too_much(self, stage: StageVotes, report: Report) -> bool:
+        """Whether it is new, and its replica has said so much that nothing new is taken of it."""
+        words, raw = self._said_by[report.replica, report.seq is None], self._raw[report.replica]
+        if report.seq is None:
+            # All slices once in each run, and then some.
+            most = (self.rules.retries + 2) * self.plan.slices * len(self.plan.stages) + MAX_WORDS
+            is_full = words >= most
+        else:
+            is_full = words >= MOST_CHUNK_WORDS or raw + len(report.data or b"") > MOST_RAW
+        return is_full and stage.ballot(report).judge(report) is not Taken.KNOWN
+
+    def _count(self, report: Report) -> None:
+        self._said_by[report.replica, report.seq is None] += 1
+        self._raw[report.replica] += len(report.data or b"")
 
     # What a report does.
 
