@@ -114,6 +114,10 @@ def _child_figures(machine: Child, now: int) -> dict[str, Any]:
         "replayed": sum(slot.replayed for slot in slots if slot.partition in own),
         "lost": sum(slot.lost for slot in slots if slot.partition in own),
         "refused": _by_sensor(machine),
+        "slowest": min(
+            ((slot.boundary, slot.sensor) for slot in slots if slot.partition in own),
+            default=(0, ""),
+        )[1],
         "panes": machine.slots.panes,
         "waiting": len(machine.outbox),
     }

@@ -26,7 +26,7 @@ from holdfast.edge.simulated import Simulated
 from holdfast.protocol.clock import steady
 from holdfast.protocol.edge.sensor import Sensor, SensorOptions, incarnation
 
-__all__ = ["run_sensor"]
+__all__ = ["Pace", "run_sensor", "sensor_options"]
 
 AT_ONCE: Final = 32_768
 """Most events taken in together."""
@@ -38,8 +38,8 @@ REPORT: Final = 200_000
 """Microseconds between two reports."""
 LINGER: Final = 30.0
 """Seconds that a sensor without more events stays, for those who may ask for them again."""
-
-
+BEHIND: Final = 10_000_000
+"""Microseconds: windows that wait longer for a sensor, again and again, are held up by it."""
 SKEW: Final = 1_000_000
 """Microseconds that a clock may be wrong before that is said."""
 REFUSED: Final = {
@@ -261,6 +261,27 @@ def _iso(time: int) -> str:
     return datetime.fromtimestamp(time / 1e6, UTC).isoformat()
 
 
+class Pace:
+    """Tells a sensor that reads old events, and will have read them, from one whose events stay as
+    old as they are."""
+
+    def __init__(self) -> None:
+        self._since: int | None = None
+        self._behind = 0
+
+    def is_held(self, now: int, behind: int) -> bool:
+        """Whether events have been `behind` for a while, and hardly less so than before."""
+        if behind <= BEHIND:
+            self._since = None
+        elif self._since is None:
+            self._since, self._behind = now, behind
+        elif now - self._since >= BEHIND:
+            is_held = behind > self._behind - (now - self._since) // 2
+            self._since, self._behind = now, behind
+            return is_held
+        return False
+
+
 class _Sensing:
     """The loop of a sensor that takes part."""
 
@@ -294,6 +315,8 @@ class _Sensing:
         self._next = now
         self._ended: int | None = None
         self._warned = {"late": 0, "early": 0}
+        self._pace = Pace()
+        self._has_told_pace = False
 
     @property
     def done(self) -> bool:
@@ -312,6 +335,7 @@ class _Sensing:
                 self._next = now + self._tick - now % self._tick
             if now >= self._reported + REPORT:
                 self.report(now)
+                self._tell_pace(now)
         runner.turn(max(0.0, min(0.2, (self._next - runner.clock()) / 1e6)))
 
     def _bring(self, now: int) -> None:
@@ -358,6 +382,18 @@ class _Sensing:
         for reason in machine.rejections.keys() - self._told:
             self._told.add(reason)
             logger.warning("%s: leaves out events and counts them: %s", self._name, reason)
+
+    def _tell_pace(self, now: int) -> None:
+        behind = self._machine.root_time(now) - self._machine.boundary
+        is_held = self._ended is None and self._pace.is_held(now, behind)
+        if is_held and not self._has_told_pace:
+            self._has_told_pace = True
+            logger.warning(
+                "%s: its events stay %.0f s behind the root's clock, and all windows wait for "
+                "them; if a wrong clock gave them their times, set it",
+                self._name,
+                behind / 1e6,
+            )
 
     def _is_held_up(self) -> bool:
         hub = self._runner.hub
