@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import random
 import socket
 import time
 from collections.abc import Iterator, Sequence
@@ -14,7 +15,7 @@ import pytest
 from holdfast.errors import StoreUnavailableError
 from holdfast.protocol.verification import JobState, Run, Standing, basis_of
 from holdfast.verify import client
-from holdfast.verify.client import Verifiers
+from holdfast.verify.client import FIRST_LOOK, LAST_LOOK, Pauses, Verifiers
 from holdfast.verify.journal import Entry, Journal
 from holdfast.verify.server import VerifierServer
 from holdfast.wire.client import act
@@ -240,3 +241,23 @@ def test_chunks(tmp_path: Path) -> None:
             agreed = verifiers.chunk("hourly", 0, 5)
             assert agreed is not None
             assert agreed.digest == digest("x")
+
+
+@pytest.mark.parametrize("is_new", [False, True])
+def test_nobody_asks_for_news_without_rest(is_new: bool) -> None:
+    """Verifiers that answer at once, as they did to all when 100 callers were waiting."""
+    draw = random.Random(1)
+    pauses = Pauses(draw.random)
+    rests = [pauses.after(0.0, is_new=is_new) for _ in range(100)]
+    assert min(rests) >= FIRST_LOOK / 2
+    if not is_new:
+        assert sum(rests[10:]) > 90 * LAST_LOOK / 2
+        assert len({round(each, 6) for each in rests}) == 100, "not all callers at once"
+
+
+def test_who_has_waited_asks_again_at_once() -> None:
+    pauses = Pauses(lambda: 1.0)
+    assert [pauses.after(0.0, is_new=False) for _ in range(6)][-1] == LAST_LOOK
+    assert pauses.after(1.0, is_new=False) == 0.0
+    assert pauses.after(0.0, is_new=True) == FIRST_LOOK
+    assert pauses.after(LAST_LOOK / 2, is_new=True) == 0.0

@@ -17,7 +17,7 @@ from holdfast.protocol.verification import JobState, Kind, Run, Standing
 from holdfast.verify.client import Verifiers
 from holdfast.verify.journal import Entry, Journal
 from holdfast.verify.messages import MAX_CALL, Answer, Asked, Envelopes, decode, encode
-from holdfast.verify.server import VerifierServer
+from holdfast.verify.server import MAX_WAITING, VerifierServer
 from holdfast.wire.client import LogClient, act
 from holdfast.wire.errors import RefusedError, WireError
 from holdfast.wire.security import Security
@@ -280,13 +280,34 @@ def answers(address: str, security: Security) -> bool:
         return False
 
 
-def test_only_so_many_calls_wait_for_news(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("holdfast.verify.server.MAX_WAITING", 0)
-    with VerifierServer(charter(), tmp_path) as server:
+def asks_for_news(address: str, version: int, caller: int | None, signed_by: int) -> Answer:
+    proof = witness(signed_by, address).shows_itself()[1]
+    asked = encode(Asked(version, 60.0, caller, proof))
+    return decode(act(address, None, "consult", asked, timeout=90), Answer)
+
+
+def test_callers_that_wait_do_not_take_the_places_of_others(tmp_path: Path) -> None:
+    with (
+        VerifierServer(charter(), tmp_path) as server,
+        ThreadPoolExecutor(2 * MAX_WAITING) as others,
+        ThreadPoolExecutor(1) as one,
+    ):
         address = str(server.address)
-        known = decode(act(address, None, "consult", encode(Asked(-1))), Answer)
-        again = act(address, None, "consult", encode(Asked(known.version, 60.0)), timeout=30)
-        assert decode(again, Answer) == Answer(known.version, None)
+        version = decode(act(address, None, "consult", encode(Asked(-1))), Answer).version
+        # Nobody, and one that says that it is replica 1: those beyond the places go at once.
+        idle = [
+            others.submit(asks_for_news, address, version, caller, 2)
+            for caller in (None, 1) * MAX_WAITING
+        ]
+        wait_for(lambda: sum(each.done() for each in idle) == MAX_WAITING)
+        asked = server._server.counts["actions"]
+        waits = one.submit(asks_for_news, address, version, 1, 1)
+        wait_for(lambda: server._waiting[1] == 1)
+        assert sum(each.done() for each in idle) == MAX_WAITING
+        witness(1, address).report(reports_of_a_stage("xxx")[0])
+        assert waits.result().version > version
+        assert {each.result().standing is None for each in idle} == {True, False}
+        assert server._server.counts["actions"] - asked == MAX_WAITING + 2, "it has asked once"
 
 
 @pytest.mark.parametrize("patience", [-1.0, 1e9, float("nan")])

@@ -7,9 +7,10 @@ tasks; `Verifiers` asks, and takes for an answer what enough of them say.
 from __future__ import annotations
 
 import math
+import random
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, Self
@@ -28,13 +29,14 @@ from holdfast.verify.messages import (
     decode,
     encode,
     seal,
+    waiting_words,
 )
 from holdfast.verify.signing import Signer
 from holdfast.wire.client import LogClient, act
 from holdfast.wire.errors import RefusedError, UnreachableError, WireError
 from holdfast.wire.security import Security
 
-__all__ = ["Verifiers", "Witness"]
+__all__ = ["Pauses", "Verifiers", "Witness"]
 
 TIMEOUT = 60.0
 """Seconds to reach enough verifiers: one that was killed is started again within."""
@@ -85,6 +87,10 @@ class Witness:
         """For the coordinator: a replica is started again, or elsewhere. `hosts`: see `Back`."""
         self._tell(Back(self.job, replica, number, hosts))
 
+    def shows_itself(self) -> tuple[int, bytes]:
+        """For `Asked`."""
+        return self.replica, self.signer.sign(waiting_words(self.job))
+
     def _tell(self, telling: Telling) -> None:
         envelope = seal(self.replica, telling, self.signer)
         needed = self.needed or len(self.verifiers) // 2 + 1
@@ -122,6 +128,25 @@ class Witness:
         return "".join(decode(answer, list[str]))
 
 
+class Pauses:
+    """Seconds between two questions for news, so that whatever verifiers answer nobody asks without
+    rest. Longer and longer as long as there is nothing new and no verifier lets the caller wait."""
+
+    def __init__(self, draw: Callable[[], float] = random.random) -> None:
+        """`draw`: a number within 0 and 1."""
+        self._draw = draw
+        self._vain = 0
+
+    def after(self, waited: float, *, is_new: bool) -> float:
+        """Seconds to rest after a question that was answered after so many."""
+        if waited >= LAST_LOOK:
+            self._vain = 0
+            return 0.0
+        self._vain = 0 if is_new else self._vain + 1
+        longest = min(LAST_LOOK, FIRST_LOOK * 2 ** min(self._vain, 10))
+        return max(0.0, longest * (1 + self._draw()) / 2 - waited)
+
+
 @dataclass(slots=True)
 class _Heard:
     """What one verifier has said last."""
@@ -146,8 +171,13 @@ class Verifiers:
         *,
         needed: int | None = None,
         timeout: float = TIMEOUT,
+        witness: Witness | None = None,
     ) -> None:
-        """`needed`: how many must say the same; more than half if it is not given."""
+        """`needed`: how many must say the same; more than half if it is not given. `witness`: who
+        asks; it has places of its own to wait for news."""
+        shown: tuple[int | None, bytes] = (None, b"")
+        self._caller, self._proof = shown if witness is None else witness.shows_itself()
+        self._pauses = Pauses()
         self._plan = plan
         self._retries = retries
         self._needed = needed or len(addresses) // 2 + 1
@@ -212,8 +242,11 @@ class Verifiers:
             return
         self._turn += 1
         heard = awake[self._turn % len(awake)]
-        asked = Asked(heard.version, seconds)
-        self._take(heard, self._call(heard, "consult", asked, Answer, longer=seconds))
+        asked = Asked(heard.version, seconds, self._caller, self._proof)
+        answer = self._call(heard, "consult", asked, Answer, longer=seconds)
+        is_new = isinstance(answer, Answer) and answer.standing is not None
+        self._take(heard, answer)
+        time.sleep(self._pauses.after(time.monotonic() - now, is_new=is_new))
 
     def chunk(self, stage: str, number: int, seq: int) -> Agreed | None:
         """What was agreed upon of a chunk; None as long as too few say so."""

@@ -34,6 +34,7 @@ __all__ = [
     "encode",
     "open_envelope",
     "seal",
+    "waiting_words",
 ]
 
 MAX_CALL = 4 << 20
@@ -116,6 +117,10 @@ class Asked(_Form):
     version: int
     patience: Annotated[float, msgspec.Meta(ge=0, le=MAX_PATIENCE)] = 0.0
     """Seconds to wait for something new before the answer is that there is nothing."""
+    caller: int | None = None
+    """The number of a replica, or 0 for the coordinator; None for anybody else."""
+    proof: Annotated[bytes, msgspec.Meta(max_length=SIGNATURE_SIZE)] = b""
+    """Its signature of `waiting_words`."""
 
 
 class Answer(_Form):
@@ -139,6 +144,11 @@ def open_envelope(envelope: Envelope) -> Telling:
     elif isinstance(telling, Started) and not 0 < len(telling.host) <= MAX_NAME:
         raise WireError("a host's name is empty or too long")
     return telling
+
+
+def waiting_words(job: str) -> bytes:
+    """What a caller signs to have places of its own to wait at the verifiers of a job."""
+    return b"waits for news of " + job.encode()
 
 
 def encode(value: Any) -> bytes:

@@ -82,7 +82,7 @@ def run_replica(orders: Orders, trace: Trace) -> Standing:
     try:
         with ExitStack() as stack:
             verifiers = stack.enter_context(
-                Verifiers(plan, orders.retries, orders.asks, orders.security)
+                Verifiers(plan, orders.retries, orders.asks, orders.security, witness=witness)
             )
             witness.start(host)
             computer = SparkComputer(
@@ -97,7 +97,7 @@ def run_replica(orders: Orders, trace: Trace) -> Standing:
                 Path(orders.storage),
             )
             asked = stack.enter_context(
-                Verifiers(plan, orders.retries, orders.asks, orders.security)
+                Verifiers(plan, orders.retries, orders.asks, orders.security, witness=witness)
             )
             watch = stack.enter_context(Watcher(asked, spark.sparkContext.cancelAllJobs))
             replica = Replica(orders.replica, plan, orders.mode, verifiers, computer, trace, watch)

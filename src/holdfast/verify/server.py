@@ -13,7 +13,7 @@ import logging
 import os
 import signal
 import sys
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from hmac import compare_digest
@@ -36,8 +36,10 @@ from holdfast.verify.messages import (
     Envelopes,
     decode,
     encode,
+    waiting_words,
 )
 from holdfast.verify.register import ForgedError, Register
+from holdfast.verify.signing import is_signed
 from holdfast.wire.addresses import Address
 from holdfast.wire.client import LogClient
 from holdfast.wire.outbox import Outbox
@@ -56,8 +58,9 @@ ALLOWANCE = MAX_CALL + (1 << 20)
 adds to it. A replica has the token, and may lie."""
 MAX_TOLD = MAX_CALL // 2
 """Bytes of what was told that are handed to another verifier at once."""
-MAX_WAITING = 100
-"""So many calls may wait for news; each keeps a thread. The others are answered at once."""
+MAX_WAITING = 4
+"""So many calls of one caller may wait for news, and of all together who do not show who they are;
+each keeps a thread. The others are answered at once."""
 LOOK = 1.0
 """Seconds between two looks whether the one who started it is still there."""
 
@@ -93,7 +96,8 @@ class VerifierServer:
         self._change = Condition()
         self._calls: deque[_Call] = deque()
         """What was told and is not taken in yet."""
-        self._waiting = 0
+        self._waiting: Counter[int | None] = Counter()
+        """Calls, by who makes them."""
         self._closing = Event()
         try:
             wanted = self._remembered(Address.of(address))
@@ -148,16 +152,25 @@ class VerifierServer:
             is_known = register.turned <= asked.version <= register.version
             return not is_known or self._closing.is_set()
 
+        caller = self._caller_of(asked) if asked.patience else None
         with self._change:
-            if self._waiting < MAX_WAITING:
-                self._waiting += 1
+            if asked.patience and self._waiting[caller] < MAX_WAITING:
+                self._waiting[caller] += 1
                 try:
                     self._change.wait_for(is_new, asked.patience)
                 finally:
-                    self._waiting -= 1
+                    self._waiting[caller] -= 1
             version = self._register.version
             standing = None if asked.version == version else self._register.standing()
         return encode(Answer(version, standing))
+
+    def _caller_of(self, asked: Asked) -> int | None:
+        """The caller, if it has shown who it is."""
+        charter = self._register.charter
+        key = None if asked.caller is None else charter.keys.get(asked.caller)
+        if key is None or not is_signed(key, waiting_words(charter.job), asked.proof):
+            return None
+        return asked.caller
 
     def chunk(self, body: bytes) -> bytes:
         stage, number, seq = decode(body, tuple[str, int, int])

@@ -195,6 +195,7 @@ class Submission:
             self.security,
             needed=self._needed,
             timeout=timeout,
+            witness=self.witness(timeout),
         )
 
     @property
