@@ -404,8 +404,24 @@ def verify(
             "--check", help="Only run each stage twice, here, and show the rows that differ."
         ),
     ] = False,
+    receipt: Annotated[
+        bool,
+        typer.Option(
+            "--receipt", help="Only compare the delivered folder FILE with the receipt in it."
+        ),
+    ] = False,
 ) -> None:
     """Run replicas of a Spark job that check each other, and deliver only what they agree on."""
+    if receipt:
+        from holdfast.verify.receipts import check_receipt, digest_of_receipt
+
+        wrong = list(check_receipt(file))
+        for line in wrong:
+            print(line)
+        print(f"{len(wrong)} files differ; the receipt has the SHA-256 {digest_of_receipt(file)}")
+        if wrong:
+            raise typer.Exit(ExitCode.ERROR)
+        return
     from threading import Event
 
     from holdfast.doctor import require_java

@@ -19,7 +19,7 @@ from holdfast.protocol.verification import (
     Verdict,
 )
 from holdfast.verify import delivery, slice_files
-from holdfast.verify.delivery import UndeliverableError, check_output, deliver
+from holdfast.verify.delivery import UndeliverableError, check_output, deliver, grouped
 from holdfast.verify.slice_files import SliceWriter
 
 PLAN = Plan({"first": [], "last": ["first"]}, slices=2)
@@ -82,6 +82,34 @@ def test_nothing_is_written_if_something_is_missing(tmp_path: Path, standing: St
         )
     assert sorted(bad) == [("last", 0, 1), ("last", 0, 2), ("last", 1, 1), ("last", 1, 2)]
     assert [each.name for each in tmp_path.iterdir()] == ["storage"]
+
+
+def test_a_row_group_has_many_pieces(tmp_path: Path) -> None:
+    rows = pa.table({"n": pa.array(range(40_000), pa.int64())})
+    storage = tmp_path / "storage"
+    with SliceWriter(storage, PurePosixPath("job"), 0, rows.schema) as writer:
+        writer.add(rows)
+        written = writer.finish()
+    agreed = Agreed(written.digest, written.rows, (Holder(1, "h1", written.path),))
+    verdict = Verdict("last", Run(), StageState.OK, {0: agreed})
+    standing = Standing(JobState.DONE, {"last": verdict})
+    deliver(Plan({"last": ()}, 1), standing, storage, tmp_path / "out", pytest.fail)
+    found = pq.ParquetFile(tmp_path / "out" / "last" / "00000.parquet")
+    assert found.num_row_groups == 1
+    assert found.read() == rows
+
+
+@pytest.mark.parametrize(
+    ("bounds", "expected"),
+    [((10, 2**20), [12, 3]), ((2**20, 6 * 8), [6, 6, 3]), ((2**20, 2**20), [15])],
+)
+def test_a_row_group_is_bounded_in_rows_and_bytes(
+    bounds: tuple[int, int], expected: list[int]
+) -> None:
+    pieces = [pa.table({"n": pa.array([number] * 3, pa.int64())}) for number in range(5)]
+    groups = list(grouped(pieces, *bounds))
+    assert [group.num_rows for group in groups] == expected
+    assert pa.concat_tables(groups) == pa.concat_tables(pieces)
 
 
 def test_where_something_is_nothing_is_delivered(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
 from holdfast.errors import InvalidArgumentError
@@ -58,6 +59,53 @@ def test_no_file_is_an_error(folder: Path, path: str) -> None:
     (folder / "readings/.hidden/c.parquet").unlink()
     with pytest.raises(InvalidArgumentError, match="source s: there is no file"):
         make_source("s", path, None, None, {}).find(folder)
+
+
+@pytest.mark.parametrize("path", ["s3a://bucket/x", "hdfs://name/x/*.parquet"])
+def test_sources_are_files_of_a_file_system(path: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=r"source s: .* mount it on all hosts, or copy"):
+        make_source("s", path, None, None, {})
+
+
+def test_of_a_delta_table_only_live_files_are_read(spark: SparkSession, tmp_path: Path) -> None:
+    table = tmp_path / "delta"
+    for mode, numbers in (("append", [1, 2]), ("overwrite", [3]), ("append", [4])):
+        rows = pa.table({"n": numbers, "day": [f"{number} %" for number in numbers]})
+        write_deltalake(table, rows, mode=mode, partition_by=["day"])
+    assert len(list(table.rglob("*.parquet"))) == 4
+    schema = "n BIGINT, day STRING"
+    source = make_source("s", "delta", "delta", schema, {})
+    rows = source.open(spark, source.find(tmp_path)).orderBy("n").collect()
+    assert [tuple(row) for row in rows] == [(3, "3 %"), (4, "4 %")]
+    before = make_source("s", "delta", None, schema, {"versionAsOf": "0"})
+    assert before.open(spark, before.find(tmp_path)).count() == 2
+    with pytest.raises(InvalidArgumentError, match=r"source s: .* give its schema"):
+        make_source("s", "delta", None, None, {}).find(tmp_path)
+    for path in ("delta/day=*", "*/*/*.parquet"):
+        with pytest.raises(InvalidArgumentError, match=r"is a Delta table, .*name that folder"):
+            make_source("s", path, None, schema, {}).find(tmp_path)
+
+
+def test_a_delta_table_whose_files_are_not_its_rows_is_refused(tmp_path: Path) -> None:
+    rows = pa.table({"n": [1, 2]})
+    configuration = {"delta.enableDeletionVectors": "true"}
+    write_deltalake(tmp_path / "delta", rows, configuration=configuration)
+    with pytest.raises(
+        InvalidArgumentError, match=r"has deletionVectors.* so that its files do not"
+    ):
+        make_source("s", "delta", None, "n BIGINT", {}).find(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("inner", "message"),
+    [(".hoodie/x", "is a Hudi table"), ("metadata/v1.metadata.json", "is an Iceberg table")],
+)
+def test_other_tables_are_refused(tmp_path: Path, inner: str, message: str) -> None:
+    for name in (inner, "data/a.parquet"):
+        (tmp_path / "table" / name).parent.mkdir(parents=True)
+        (tmp_path / "table" / name).touch()
+    with pytest.raises(InvalidArgumentError, match=message):
+        make_source("s", "table/data", None, None, {}).find(tmp_path)
 
 
 class NoSpark:

@@ -68,6 +68,8 @@ class Account:
     """Of the job's code."""
     written: dict[str, str] = field(default_factory=dict)
     """Where each write of the program went, by its name."""
+    receipt: str = ""
+    """The digest of the receipt in the folder of the result."""
     pinned: dict[str, str] = field(default_factory=dict)
     """SHA-256 of all that the result depends on, in hexadecimal: the job's file, each file of each
     source, each setting."""
@@ -118,6 +120,8 @@ class Account:
         if self.is_verified:
             lines.append(f"verified in {self.seconds:.1f} s: {self.rows:,} rows in {self.output}")
             lines += [f"written: {name} to {place}" for name, place in self.written.items()]
+            if self.receipt:
+                lines.append(f"the receipt there has the SHA-256 {self.receipt}")
         else:
             first, *more = self.failure.splitlines() or [""]
             lines.append(f"NOT VERIFIED, nothing was delivered: {first}")

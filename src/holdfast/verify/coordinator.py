@@ -47,6 +47,7 @@ from holdfast.verify.progress import (
     Writing,
     Written,
 )
+from holdfast.verify.receipts import Receipt, digest_of_receipt
 from holdfast.verify.slice_files import is_broken
 from holdfast.verify.submission import Submission
 from holdfast.verify.targets import Target, target_of
@@ -552,7 +553,7 @@ class Coordinator:
                 self._output,
                 lambda stage, number, maker: bad.append((stage, number, maker)),
                 job=submission.name,
-                staged=self._write,
+                staged=self._finish_part,
                 ready=self._note_delivery,
             )
         except UndeliverableError as error:
@@ -563,6 +564,20 @@ class Coordinator:
         self._consult()
         self._is_reopened |= not is_delivered
         return is_delivered
+
+    def _finish_part(self, part: Path) -> None:
+        """Before the result gets its name."""
+        self._write(part)
+        account = self.account(None)
+        Receipt(
+            submission=account.submission,
+            job=account.job,
+            arguments=account.arguments,
+            pinned=account.pinned,
+            pins=account.pins,
+            stages=account.stages,
+            written=account.written,
+        ).write(part)
 
     def _write(self, part: Path) -> None:
         """Let what the program writes be written from here, and be no part of the output."""
@@ -643,6 +658,7 @@ class Coordinator:
             folder=submission.folder,
             arguments=submission.arguments,
             written=self._written,
+            receipt=digest_of_receipt(self._output) if is_verified else "",
             pinned=submission.pins,
             pins=submission.plan.pins.hex(),
             stages={}

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,7 +15,12 @@ from holdfast.errors import InvalidArgumentError, StoreUnavailableError
 from holdfast.protocol.verification import Agreed, Holder, Plan, Standing
 from holdfast.verify.slice_files import Storage, UnreadableError, read_slice
 
-__all__ = ["Broken", "UndeliverableError", "check_output", "deliver", "part_of"]
+__all__ = ["Broken", "UndeliverableError", "check_output", "deliver", "grouped", "part_of"]
+
+GROUP_ROWS: Final = 2**20
+"""Rows of a row group of Parquet, of which columns are read as a whole."""
+GROUP_BYTES: Final = 2**27
+"""Bytes in memory after which a row group has no more rows. So much is held, and one piece more."""
 
 Broken = Callable[[str, int, int], None]
 """Told of each copy that is not what was agreed upon: its stage, slice and maker."""
@@ -122,16 +128,32 @@ def _write(
         broken(stage, number, holder.replica)
 
     writer = None
-    pieces = read_slice(storage, agreed.digest, agreed.rows, agreed.holders, tell)
+    read = read_slice(storage, agreed.digest, agreed.rows, agreed.holders, tell)
+    pieces = iter(lambda: _next(read), None)
     try:
-        while (piece := _next(pieces)) is not None:
-            writer = writer or pq.ParquetWriter(path, piece.schema)
-            writer.write_table(piece)
+        for rows in grouped(pieces):
+            writer = writer or pq.ParquetWriter(path, rows.schema)
+            writer.write_table(rows, row_group_size=max(1, rows.num_rows))
     finally:
         if writer is not None:
             writer.close()
     with path.open("rb") as file:
         os.fsync(file.fileno())
+
+
+def grouped(
+    pieces: Iterable[pa.Table], most_rows: int = GROUP_ROWS, most_bytes: int = GROUP_BYTES
+) -> Iterator[pa.Table]:
+    """The pieces in row groups, each as large as it may be, or one piece larger."""
+    waiting: list[pa.Table] = []
+    for piece in pieces:
+        waiting.append(piece)
+        rows = sum(each.num_rows for each in waiting)
+        if rows >= most_rows or sum(each.nbytes for each in waiting) >= most_bytes:
+            yield pa.concat_tables(waiting)
+            waiting = []
+    if waiting:
+        yield pa.concat_tables(waiting)
 
 
 def _next(pieces: Iterator[pa.Table]) -> pa.Table | None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from holdfast.errors import InvalidArgumentError
+from holdfast.verify.delta_sources import LOG, live_files
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -27,6 +28,7 @@ _FORMATS: Final = {
     ".orc": "orc",
     ".txt": "text",
 }
+DELTA: Final = "a Delta"
 _HIDDEN: Final = (".", "_")
 
 
@@ -42,7 +44,7 @@ class Source:
 
     def find(self, folder: Path) -> tuple[str, ...]:
         """The files that there are now, in order of their names."""
-        found = [path for place in _places(folder, self.path) for path in _files_in(place)]
+        found = [path for place in _places(folder, self.path) for path in self._files_in(place)]
         if not found:
             raise InvalidArgumentError(
                 f"source {self.name}: there is no file {folder / self.path}; "
@@ -50,9 +52,29 @@ class Source:
             )
         return tuple(str(path) for path in sorted(set(found)))
 
+    def _files_in(self, place: Path) -> list[Path]:
+        says = f"source {self.name}"
+        if (place / LOG).is_dir():
+            if self.schema is None:
+                raise InvalidArgumentError(
+                    f"{says}: {place} is a Delta table, of which files may lack columns; give its "
+                    "schema"
+                )
+            return live_files(says, place.absolute(), dict(self.options))
+        files = _files_in(place)
+        for parent in sorted({parent for file in files for parent in file.absolute().parents}):
+            kind = _table_in(parent)
+            if kind:
+                raise InvalidArgumentError(
+                    f"{says}: {parent} is {kind} table, whose folder has files of older versions "
+                    "too; " + ("name that folder" if kind == DELTA else "write it to Parquet")
+                )
+        return files
+
     def open(self, spark: SparkSession, paths: Sequence[str]) -> DataFrame:
         """The rows of these files."""
-        format_ = self.format or self._format_of(paths)
+        format_ = "parquet" if self.format == "delta" else self.format
+        format_ = format_ or self._format_of(paths)
         reader = spark.read.format(format_)
         if self.schema is not None:
             reader = reader.schema(self.schema)
@@ -75,12 +97,27 @@ class Source:
 def make_source(
     name: str, path: str, format: str | None, schema: str | None, options: Mapping[str, str]
 ) -> Source:
+    if "://" in path:
+        raise InvalidArgumentError(
+            f"source {name}: {path} is no path of a file system, and only of files there it can be "
+            "seen that they stay as they are; mount it on all hosts, or copy the files"
+        )
     for option in options:
         if option.lower() in ("path", "basepath", "pathglobfilter", "recursivefilelookup"):
             raise InvalidArgumentError(
                 f"source {name}: option {option} chooses files; let the path do so"
             )
     return Source(name, path, format, schema, tuple(sorted(options.items())))
+
+
+def _table_in(folder: Path) -> str:
+    if (folder / LOG).is_dir():
+        return DELTA
+    if (folder / ".hoodie").is_dir():
+        return "a Hudi"
+    if any(folder.glob("metadata/*.metadata.json")):
+        return "an Iceberg"
+    return ""
 
 
 def _places(folder: Path, path: str) -> list[Path]:
