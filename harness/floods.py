@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
+from threading import Event, Thread
+from typing import Final, Self
 
 import pyarrow as pa
 import pyarrow.flight as fl
@@ -12,12 +16,17 @@ from holdfast.wire.addresses import Address
 from holdfast.wire.client import LogClient
 from holdfast.wire.security import Security
 
-__all__ = ["flood", "peak_memory"]
+__all__ = ["BOUND", "Flooding", "flood", "peak_memory"]
 
-PATIENCE_S = 60.0
+PATIENCE_S: Final = 60.0
+CALLS: Final = 4
+BOUND: Final = 64 << 20
+"""Bytes by which a flood of any size may let a server grow."""
 
 
-def flood(address: str, stranger: Security | None, *, calls: int = 4, size: int = 64 << 20) -> int:
+def flood(
+    address: str, stranger: Security | None, *, calls: int = CALLS, size: int = 64 << 20
+) -> int:
     """Calls of so many bytes at once, each by a connection of its own; how many were refused."""
     if Address.of(address).host != "127.0.0.1":
         raise ValueError(f"{address} is not on loopback")
@@ -47,3 +56,59 @@ def peak_memory(pid: int) -> int:
     status = Path(f"/proc/{pid}/status").read_text()
     [line] = (line for line in status.splitlines() if line.startswith("VmHWM:"))
     return int(line.split()[1]) << 10
+
+
+class Flooding:
+    """Floods the verifiers of the jobs below a folder, each some times, while something else runs.
+    A context manager, whose end says if one of them grew or let a caller in."""
+
+    def __init__(self, folder: Path, *, times: int = 2, size: int = 128 << 20) -> None:
+        self.floods = 0
+        self._folder = folder
+        self._times = times
+        self._size = size
+        self._grown: list[str] = []
+        self._ending = Event()
+        self._thread = Thread(target=self._run, name="flooding", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ending.set()
+        self._thread.join()
+        if self._grown:
+            raise AssertionError("; ".join(self._grown))
+
+    def _run(self) -> None:
+        seen: Counter[Path] = Counter()
+        while not self._ending.wait(0.2):
+            for file in self._folder.rglob("verifier*/address"):
+                pid = _process_of(file.parent)
+                if pid is not None and seen[file] < self._times:
+                    seen[file] += 1
+                    # It may end meanwhile, with its job.
+                    with suppress(OSError):
+                        self._flood(file.read_text(), pid)
+
+    def _flood(self, address: str, pid: int) -> None:
+        before = peak_memory(pid)
+        refused = flood(address, None, size=self._size)
+        grown = peak_memory(pid) - before
+        self.floods += 1
+        if refused < CALLS or grown > BOUND:
+            self._grown.append(
+                f"{address}: {refused} of {CALLS} calls without the token were refused, and the "
+                f"verifier grew by {grown >> 20} MiB"
+            )
+
+
+def _process_of(folder: Path) -> int | None:
+    """The verifier with that folder."""
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            words = entry.read_bytes().split(b"\0")
+            if b"holdfast.verify.server" in words and str(folder).encode() in words:
+                return int(entry.parent.name)
+    return None

@@ -5,6 +5,7 @@ there are. On Spark it runs four jobs:
 
 - many cities are billed and nobody is wrong: five seeds are 50 clean runs of a job with a join,
   group-by and sums of floating-point numbers. Replicas have different cores, partitions and plans.
+  Meanwhile its verifier is flooded by callers that do not know its token, and must not grow.
 - many cities are billed and as many replicas are wrong as may be, in another way or at another
   stage in each city: six seeds in a row are all ways, stages, modes and both numbers of faults.
 - many cities are billed and one replica more is wrong than may be, once at each stage: what too few
@@ -21,6 +22,7 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
+from harness.floods import Flooding
 from harness.verified.billing import (
     STAGES,
     is_city_right,
@@ -61,7 +63,10 @@ def run(seed: int) -> str:
             case = cases[(seed * AT_ONCE + at) % len(cases)]
             account, expected = run_plain(case, folder / str(at), seed)
             judge(case, account, is_bill(expected))
-        clean = bill_cities(Case(1, Mode.HYBRID), CLEAN, folder / "clean", seed)
+        with Flooding(folder / "clean") as flooding:
+            clean = bill_cities(Case(1, Mode.HYBRID), CLEAN, folder / "clean", seed)
+        if not flooding.floods:
+            raise AssertionError("the verifiers of the job were not flooded")
         if clean.findings:
             raise AssertionError(f"nobody was wrong, and yet: {clean.text()}")
         within, beyond = case_within(seed), case_beyond(seed)
@@ -73,7 +78,8 @@ def run(seed: int) -> str:
         case = _in_city(others[seed % len(others)], 0)
         ended = bill_cities(case, 1, folder / "one", seed)
     return (
-        f"{AT_ONCE} faults without Spark; on Spark {CLEAN} cities without faults, {_end(clean)}; "
+        f"{AT_ONCE} faults without Spark; on Spark {CLEAN} cities without faults, "
+        f"{flooding.floods} floods, {_end(clean)}; "
         f"{_lies_of(within)}, {_end(lied)}; {_lies_of(beyond)}, {_end(mended)}; "
         f"{case}: {_end(ended)}"
     )

@@ -12,7 +12,7 @@ from threading import Event, Thread
 
 import pytest
 
-from harness.floods import flood, peak_memory
+from harness.floods import BOUND, flood, peak_memory
 from holdfast.protocol.verification import JobState, Kind, Run, Standing
 from holdfast.verify.client import Verifiers
 from holdfast.verify.journal import Entry, Journal
@@ -269,7 +269,7 @@ def test_no_call_fills_its_memory(tmp_path: Path, token: str) -> None:
         wait_for(lambda: answers(address, right))
         before = peak_memory(verifier.process.pid)
         assert flood(address, Security(token), calls=4) == 4
-        assert peak_memory(verifier.process.pid) - before < 64 << 20
+        assert peak_memory(verifier.process.pid) - before < BOUND
         assert json.loads(act(address, right, "status"))["state"] == "running"
 
 

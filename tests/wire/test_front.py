@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from harness.floods import flood, peak_memory
+from harness.floods import BOUND, flood, peak_memory
 from holdfast.wire.addresses import Address
 from holdfast.wire.client import LogClient, fetch
 from holdfast.wire.front import FIRST, MOST_STRANGERS, Front
@@ -24,8 +24,6 @@ from tests.wire.samples import readings
 OURS = Authority("ours")
 LOOPBACK = ("127.0.0.1", 0)
 TOKEN = Security("token")
-BOUND = 64 << 20
-"""Bytes by which a flood of any size may let a server grow."""
 
 
 def tls(*, mutual: bool) -> Security:
