@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import msgspec
+
 from holdfast.errors import InvalidArgumentError
 from holdfast.protocol.verification import (
     COORDINATOR,
@@ -20,7 +22,7 @@ from holdfast.protocol.verification import (
 from holdfast.verify.papers import read_paper, write_paper
 from holdfast.verify.signing import KEY_SIZE
 
-__all__ = ["Charter"]
+__all__ = ["Charter", "VerifierOrders"]
 
 
 @dataclass(frozen=True)
@@ -67,3 +69,24 @@ class Charter:
     @classmethod
     def read(cls, path: Path) -> Charter:
         return read_paper(path, cls, "name the charter of a job", "this is no charter of a job")
+
+
+@dataclass(frozen=True)
+class VerifierOrders:
+    """The orders of a verifier on another host. They have a secret: they travel by pipes."""
+
+    charter: Charter
+    token: str | None = field(default=None, repr=False)
+
+    def encode(self) -> bytes:
+        """One line."""
+        return msgspec.json.encode(self) + b"\n"
+
+    @classmethod
+    def decode(cls, line: bytes) -> VerifierOrders:
+        try:
+            return msgspec.json.decode(line, type=cls)
+        except msgspec.MsgspecError as error:
+            raise InvalidArgumentError(
+                f"orders: {error}; give those of a verifier, as a line of JSON"
+            ) from None

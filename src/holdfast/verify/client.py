@@ -11,6 +11,7 @@ import random
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, Self
@@ -101,12 +102,10 @@ class Witness:
         end = time.monotonic() + self.timeout
         while True:
             late: list[WireError] = []
-            for address in waiting[:]:
-                try:
-                    refusal = self._tell_one(address, envelope)
-                except WireError as error:
+            for address, refusal in self._tell_all(waiting, envelope, needed - told):
+                if isinstance(refusal, WireError):
                     # Whatever it is that keeps it from answering may pass.
-                    late.append(error)
+                    late.append(refusal)
                     continue
                 waiting.remove(address)
                 if refusal:
@@ -122,10 +121,30 @@ class Witness:
             time.sleep(look)
             look = min(LAST_LOOK, 2 * look)
 
-    def _tell_one(self, address: str, envelope: Envelope) -> str:
-        """Why it was refused; empty if it was not."""
-        answer = act(address, self.security, "tell", encode([envelope]), timeout=ATTEMPT)
-        return "".join(decode(answer, list[str]))
+    def _tell_all(
+        self, addresses: Sequence[str], envelope: Envelope, needed: int
+    ) -> list[tuple[str, str | WireError]]:
+        """What they answer, as soon as so many have taken it. They are told at once, for one that
+        is cut off takes as long as an attempt may; who is late may still hear of it."""
+        if len(addresses) == 1:
+            return [(addresses[0], self._tell_one(addresses[0], envelope))]
+        found: list[tuple[str, str | WireError]] = []
+        pool = ThreadPoolExecutor(len(addresses), thread_name_prefix="holdfast tell")
+        calls = {pool.submit(self._tell_one, each, envelope): each for each in addresses}
+        for call in as_completed(calls):
+            found.append((calls[call], call.result()))
+            if sum(refusal == "" for _, refusal in found) >= needed:
+                break
+        pool.shutdown(wait=False)
+        return found
+
+    def _tell_one(self, address: str, envelope: Envelope) -> str | WireError:
+        """Why it was refused; empty if it was not; or the error by which it does not answer."""
+        try:
+            answer = act(address, self.security, "tell", encode([envelope]), timeout=ATTEMPT)
+            return "".join(decode(answer, list[str]))
+        except WireError as error:
+            return error
 
 
 class Pauses:

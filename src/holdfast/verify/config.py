@@ -30,7 +30,16 @@ from holdfast.errors import InvalidArgumentError
 from holdfast.protocol.verification import Mode, Model
 from holdfast.wire.security import Security
 
-__all__ = ["ALL_TO_ALL", "Config", "Keys", "Need", "Pool", "is_local", "parse_memory"]
+__all__ = [
+    "ALL_TO_ALL",
+    "Config",
+    "Keys",
+    "Need",
+    "Pool",
+    "VerifierHost",
+    "is_local",
+    "parse_memory",
+]
 
 ALL_TO_ALL: Final = "all-to-all"
 
@@ -88,6 +97,24 @@ class Keys(_Table, frozen=True):
     """Shown by replicas; given to them and to the executors of Spark."""
 
 
+class VerifierHost(_Table, frozen=True):
+    """Where one verifier runs. Paths are those of that host."""
+
+    address: str
+    """Where it listens, as replicas, the coordinator and the other verifiers reach it."""
+    port: int = 0
+    """0: any."""
+    launch: tuple[str, ...] = ()
+    """Words before the command that starts it, as those of a pool; without them it runs beside the
+    coordinator."""
+    work: str | None = None
+    """The folder for its journal; without it that of the coordinator, under the same path."""
+    certificate: str | None = None
+    key: str | None = None
+    authority: str | None = None
+    """Its own, in place of those in `security`."""
+
+
 class Config(_Table, frozen=True):
     model: Model = Model.BYZANTINE
     faults: int = 1
@@ -105,8 +132,8 @@ class Config(_Table, frozen=True):
     """How often a replica is started again whose process has ended."""
     linger: float = 5.0
     """Seconds that replicas may go on when the result is there, so that late ones are judged."""
-    verifiers: int | Literal["all-to-all"] = 1
-    """How many, of which more than half must say the same; or one beside each replica."""
+    verifiers: int | Literal["all-to-all"] | tuple[VerifierHost, ...] = 1
+    """How many, or where, of which more than half must say the same; or one for each replica."""
     address: str = "127.0.0.1"
     """Where verifiers listen."""
     storage: str | None = None
@@ -144,6 +171,8 @@ class Config(_Table, frozen=True):
             raise InvalidArgumentError(
                 f'verifiers: {self.verifiers} is too few; give 1 or more, or "{ALL_TO_ALL}"'
             )
+        if isinstance(self.verifiers, tuple):
+            _check_verifiers(self.verifiers)
         if self.replica.cores < 1:
             raise InvalidArgumentError(f"replica.cores: {self.replica.cores} is too few; give 1")
         parse_memory("replica.memory", self.replica.memory)
@@ -305,6 +334,24 @@ class Config(_Table, frozen=True):
             certificate=keys.client_certificate, key=keys.client_key, authority=keys.authority
         )
         return dataclasses.replace(own, token=servers.token)
+
+
+def _check_verifiers(verifiers: tuple[VerifierHost, ...]) -> None:
+    if not verifiers:
+        raise InvalidArgumentError("verifiers: is empty; name one host or more, or leave it out")
+    for number, each in enumerate(verifiers, 1):
+        place = f"verifiers #{number} ({each.address})"
+        if not each.address:
+            raise InvalidArgumentError(f"{place}: address: is empty; write where it listens")
+        if not 0 <= each.port < 65536:
+            raise InvalidArgumentError(f"{place}: port: {each.port} is none; write 1 to 65535")
+        for name in ("work", "certificate", "key", "authority"):
+            path = getattr(each, name)
+            if path is not None and not path.startswith("/"):
+                raise InvalidArgumentError(
+                    f"{place}: {name}: {path} is relative, and this is a path of that host; begin "
+                    "it with /"
+                )
 
 
 def is_local(master: str) -> bool:

@@ -72,7 +72,8 @@ VERIFIER_STARTS: Final = 20
 VAIN_STARTS: Final = 3
 """Of a verifier that never came to answer."""
 PAUSE: Final = 0.5
-"""Seconds before a verifier is started again."""
+"""Seconds before a verifier is started again that answered; twice as long after each vain start."""
+LONGEST_PAUSE: Final = 30.0
 TICK: Final = 30.0
 """Seconds between two entries in the journal, if nothing else is written: so long may replicas of a
 killed coordinator have run beyond what the account says."""
@@ -127,6 +128,8 @@ class _Verifier:
     alive: float
     """When it was started, or has shown since that it starts."""
     starts: int = 1
+    vain: int = 0
+    """Starts since it answered last."""
     due: float = 0.0
     has_answered: bool = False
     """Since it was started."""
@@ -327,36 +330,48 @@ class Coordinator:
                 self._untold.append(partial(self._witness.broken, *told))
 
     def _keep_verifiers(self) -> None:
+        """Start those again that have ended or hang. As long as enough of them answer, one that
+        cannot be started ends nothing: its host may be cut off for a while."""
         now = time.monotonic()
-        for number, verifier in self._verifiers.items():
-            code = verifier.running.poll()
-            # One that was killed goes on. One that never came to answer hardly does next time.
-            is_vain = (
-                code is not None
-                and code > 0
-                and verifier.starts >= VAIN_STARTS
-                and not self._asked.has_answered(number - 1)
+        hopeless = [number for number in self._verifiers if self._is_hopeless(number)]
+        if len(self._verifiers) - len(hopeless) < self.submission.verifiers_needed:
+            number = hopeless[0]
+            said = self._launcher.last_words_of_verifier(number).splitlines()
+            raise StoreUnavailableError(
+                f"verifier {number} has ended {self._verifiers[number].starts} times and said "
+                f"last: {said[-1] if said else 'nothing'}; mend that, and give the same command "
+                "again"
             )
-            if code is None:
-                verifier.due = now + PAUSE
-                silent = self._asked.silent_since(number - 1)
+        for number, verifier in self._verifiers.items():
+            silent = self._asked.silent_since(number - 1)
+            answers = silent is None and self._asked.has_answered(number - 1)
+            if answers:
+                verifier.vain = 0
+            if verifier.running.poll() is None:
+                verifier.due = now + min(PAUSE * 2**verifier.vain, LONGEST_PAUSE)
                 self._note_life(number, verifier, silent, now)
                 if silent is not None and now > max(silent, verifier.alive) + HUNG:
                     logger.warning("verifier %d does not answer: it is started again", number)
                     verifier.running.end(0)
-            elif is_vain or verifier.starts >= VERIFIER_STARTS:
-                said = self._launcher.last_words_of_verifier(number).splitlines()
-                raise StoreUnavailableError(
-                    f"verifier {number} has ended {verifier.starts} times and said last: "
-                    f"{said[-1] if said else 'nothing'}; mend that, and submit the job again"
-                )
-            elif now >= verifier.due:
+            elif not answers and now >= verifier.due:
+                # What launched it elsewhere may have ended alone.
                 verifier.running.end(0)
                 self._note(VerifierStarted(self._now, number))
                 verifier.running = self._launcher.start_verifier(number)
                 verifier.alive = now
                 verifier.has_answered = False
                 verifier.starts += 1
+                verifier.vain += 1
+
+    def _is_hopeless(self, number: int) -> bool:
+        """One that was killed goes on. One that never came to answer hardly does next time."""
+        verifier = self._verifiers[number]
+        code = verifier.running.poll()
+        if code is None:
+            return False
+        has_answered = self._asked.has_answered(number - 1)
+        is_vain = code > 0 and verifier.starts >= VAIN_STARTS and not has_answered
+        return is_vain or verifier.starts >= VERIFIER_STARTS
 
     def _note_life(
         self, number: int, verifier: _Verifier, silent: float | None, now: float

@@ -20,7 +20,8 @@ from threading import Event, Thread
 from typing import IO, Final, Protocol
 
 from holdfast.errors import InvalidArgumentError
-from holdfast.verify.config import Pool
+from holdfast.verify.charter import Charter, VerifierOrders
+from holdfast.verify.config import Pool, VerifierHost
 from holdfast.verify.confinement import confined
 from holdfast.verify.submission import Submission
 
@@ -96,18 +97,28 @@ class ProcessLauncher:
     def start_verifier(self, number: int) -> Running:
         submission = self._submission
         address = submission.addresses[number - 1]
+        host = submission.verifier_host(number)
+        launch = host.launch if host else ()
+        variables = {SUBMISSION: submission.name}
+        orders = b""
+        if launch:
+            # It sees none of our files.
+            charter = Charter.read(submission.charter_path)
+            orders = VerifierOrders(charter, submission.security.token).encode()
+            launch = (*launch, "env", *(f"{name}={value}" for name, value in variables.items()))
         command = [
+            *launch,
             sys.executable,
             "-m",
             "holdfast.verify.server",
-            str(submission.charter_path),
+            "-" if launch else str(submission.charter_path),
             str(submission.verifier_folder(number)),
             f"--address={address}",
-            "--attended",
+            *([] if launch else ["--attended"]),
             *(f"--peer={peer}" for peer in submission.addresses if peer != address),
-            *self._security(),
+            *self._security(host),
         ]
-        return _Process(command, self._log(f"verifier-{number}"), {SUBMISSION: submission.name})
+        return _Process(command, self._log(f"verifier-{number}"), variables, orders=orders)
 
     def start_replica(self, number: int, pool: Pool) -> Running:
         folder = self._submission.replica_folder(number)
@@ -148,17 +159,20 @@ class ProcessLauncher:
     def _log(self, name: str) -> Path:
         return self._submission.folder / f"{name}.log"
 
-    def _security(self) -> list[str]:
+    def _security(self, host: VerifierHost | None) -> list[str]:
         keys = self._submission.config.security
+        own = host or VerifierHost(address="")
+        # It gets the token with its orders.
+        launched = bool(own.launch)
         if keys is None:
-            return [f"--token-file={self._submission.token_path}"]
+            return [] if launched else [f"--token-file={self._submission.token_path}"]
         given = {
-            "token-file": keys.token_file,
-            "token-env": keys.token_env,
-            "certificate": keys.certificate,
-            "key": keys.key,
-            "authority": keys.authority,
+            "certificate": own.certificate or keys.certificate,
+            "key": own.key or keys.key,
+            "authority": own.authority or keys.authority,
         }
+        if not launched:
+            given |= {"token-file": keys.token_file, "token-env": keys.token_env}
         options = [f"--{name}={value}" for name, value in given.items() if value is not None]
         return [*options, *(["--mutual"] if keys.mutual else [])]
 

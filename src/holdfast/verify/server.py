@@ -13,9 +13,10 @@ import logging
 import os
 import signal
 import sys
+import time
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from hmac import compare_digest
 from itertools import accumulate, islice
 from pathlib import Path
@@ -26,7 +27,7 @@ import pyarrow as pa
 
 from holdfast.errors import HoldfastError, InvalidArgumentError
 from holdfast.protocol.messages import Message
-from holdfast.verify.charter import Charter
+from holdfast.verify.charter import Charter, VerifierOrders
 from holdfast.verify.messages import (
     MAX_CALL,
     MAX_ENVELOPES,
@@ -64,6 +65,10 @@ each keeps a thread. The others are answered at once."""
 LOOK = 1.0
 """Seconds between two looks whether the one who started it is still there."""
 
+ABANDONED = 600.0
+"""Seconds without a call of a replica or the coordinator after which a verifier ends that was
+launched on another host: the connection by which it should hear of their end may be cut."""
+
 logger = logging.getLogger("holdfast")
 
 
@@ -98,6 +103,7 @@ class VerifierServer:
         """What was told and is not taken in yet."""
         self._waiting: Counter[int | None] = Counter()
         """Calls, by who makes them."""
+        self._called = time.monotonic()
         self._closing = Event()
         try:
             wanted = self._remembered(Address.of(address))
@@ -133,6 +139,14 @@ class VerifierServer:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def note_call(self) -> None:
+        self._called = time.monotonic()
+
+    @property
+    def idle(self) -> float:
+        """Seconds since a replica or the coordinator has called."""
+        return time.monotonic() - self._called
 
     def tell(self, body: bytes) -> bytes:
         call = _Call(decode(body, Envelopes))
@@ -289,6 +303,9 @@ class _Service:
         self._server = server
 
     def act(self, name: str, body: bytes) -> bytes:
+        if name != "told":
+            # Other verifiers ask for that, for ever.
+            self._server.note_call()
         match name:
             case "tell":
                 return self._server.tell(body)
@@ -326,9 +343,19 @@ class _Service:
         return {}
 
 
+def _end_with_input(ending: Event) -> None:
+    while os.read(sys.stdin.fileno(), 1 << 16):
+        pass
+    ending.set()
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser("holdfast.verify.server", description=__doc__)
-    parser.add_argument("charter", type=Path, help="the charter of the job")
+    parser.add_argument(
+        "charter",
+        type=Path,
+        help="the charter of the job; with - its orders come by standard input, with which it ends",
+    )
     parser.add_argument("folder", type=Path, help="where it keeps its journal")
     parser.add_argument("--address", default="127.0.0.1:0", help="host:port; port 0 is any")
     parser.add_argument("--peer", action="append", default=[], help="another verifier, host:port")
@@ -360,11 +387,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
             authority=given.authority,
             mutual=given.mutual,
         )
-        charter = Charter.read(given.charter)
+        is_launched = given.charter == Path("-")
+        if is_launched:
+            orders = VerifierOrders.decode(sys.stdin.buffer.readline())
+            charter = orders.charter
+            security = replace(security, token=orders.token)
+            Thread(target=_end_with_input, args=(ending,), daemon=True).start()
+        else:
+            charter = Charter.read(given.charter)
         with VerifierServer(charter, given.folder, given.address, security, given.peer) as server:
             logger.info("verifier of %s: listens on %s", charter.job, server.address)
             while not ending.wait(LOOK):
                 if given.attended and os.getppid() != parent:
+                    break
+                if is_launched and server.idle > ABANDONED:
+                    logger.error("nobody has asked for %g seconds: it ends", ABANDONED)
                     break
     except HoldfastError as error:
         parser.exit(1, f"{error}\n")

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
@@ -18,7 +19,7 @@ from holdfast.errors import InvalidArgumentError, StoreUnavailableError
 from holdfast.protocol.verification import COORDINATOR, Model, Plan, Quorum, Rules
 from holdfast.verify.charter import Charter
 from holdfast.verify.client import Verifiers, Witness
-from holdfast.verify.config import ALL_TO_ALL, Config, Pool, is_local
+from holdfast.verify.config import ALL_TO_ALL, Config, Pool, VerifierHost, is_local
 from holdfast.verify.confinement import can_confine
 from holdfast.verify.job_files import Program, load_job, read_code
 from holdfast.verify.jobs import Job
@@ -30,9 +31,13 @@ from holdfast.verify.resuming import check_pins, pin
 from holdfast.verify.signing import Signer
 from holdfast.verify.slice_files import Storage
 from holdfast.verify.source_files import make_source
-from holdfast.wire.security import Security
+from holdfast.wire.addresses import Address
+from holdfast.wire.security import OPEN, Security, check_address
 
 __all__ = ["Submission", "submit", "work_of"]
+
+PORTS: Final = range(20_000, 32_000)
+"""Of verifiers on other hosts, if none is given: below those that kernels give to connections."""
 
 
 @dataclass(frozen=True)
@@ -78,8 +83,16 @@ class Submission:
     def charter_path(self) -> Path:
         return self.folder / "charter.json"
 
+    def verifier_host(self, number: int) -> VerifierHost | None:
+        """None if it is not said where it runs: beside the coordinator."""
+        hosts = self.config.verifiers
+        return hosts[number - 1] if isinstance(hosts, tuple) else None
+
     def verifier_folder(self, number: int) -> Path:
-        return self.folder / f"verifier-{number}"
+        """On the host where it runs."""
+        host = self.verifier_host(number)
+        folder = Path(host.work, self.name) if host and host.work else self.folder
+        return folder / f"verifier-{number}"
 
     def replica_folder(self, number: int) -> Path:
         return self.folder / f"replica-{number}"
@@ -172,7 +185,7 @@ class Submission:
     def at_free_ports(self) -> Submission:
         """With other addresses: those that were free when it was submitted may have been taken
         while it waited for its turn."""
-        return replace(self, addresses=_addresses(self.config.address, len(self.addresses)))
+        return replace(self, addresses=_addresses(self.config, len(self.addresses)))
 
     def witness(self, timeout: float) -> Witness:
         """What the coordinator speaks through."""
@@ -197,6 +210,11 @@ class Submission:
             timeout=timeout,
             witness=self.witness(timeout),
         )
+
+    @property
+    def verifiers_needed(self) -> int:
+        """How many of them must answer, or nothing goes on."""
+        return self._needed or len(self.addresses) // 2 + 1
 
     @property
     def _needed(self) -> int | None:
@@ -240,7 +258,7 @@ def submit(
             f"{error.filename}: {error.strerror}; give a --storage and a --work that may be "
             "written to"
         ) from error
-    count = quorum.replicas if config.verifiers == ALL_TO_ALL else int(config.verifiers)
+    count = _count(config, quorum)
     return Submission(
         name=name,
         job=job.name,
@@ -259,7 +277,7 @@ def submit(
         storage=storage,
         folder=folder,
         submitted=submitted,
-        addresses=_addresses(config.address, count),
+        addresses=_addresses(config, count),
         signers={number: Signer.make() for number in (COORDINATOR, *quorum.numbers)},
         security=config.read_security() or _own_security(folder),
         client_security=config.read_client_security() or _own_security(folder),
@@ -284,8 +302,29 @@ def pin_sources(job: Job | Program) -> dict[str, tuple[SourceFile, ...]]:
     return {PROGRAM: pin_files(sorted(set(found)))} if found else {}
 
 
-def _addresses(host: str, count: int) -> tuple[str, ...]:
-    """Ports that are free now. They are chosen here so that each verifier knows the others."""
+def _count(config: Config, quorum: Quorum) -> int:
+    """Of the verifiers."""
+    if isinstance(config.verifiers, tuple):
+        return len(config.verifiers)
+    return config.verifiers if isinstance(config.verifiers, int) else quorum.replicas
+
+
+def _addresses(config: Config, count: int) -> tuple[str, ...]:
+    """Ports are chosen here so that each verifier knows the others."""
+    if not isinstance(config.verifiers, tuple):
+        return _free_addresses(config.address, count)
+    security = config.read_security() or OPEN
+    found = []
+    for each in config.verifiers:
+        check_address(each.address, security)
+        # Nobody looks whether another process has it: that host may be down, and others go on.
+        port = each.port or secrets.choice(PORTS)
+        found.append(str(Address(each.address.strip("[]"), port)))
+    return tuple(found)
+
+
+def _free_addresses(host: str, count: int) -> tuple[str, ...]:
+    """Ports that are free now."""
     taken = []
     try:
         for _ in range(count):
