@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.errors import InvalidArgumentError
 from holdfast.protocol.verification import Mode, Model
-from holdfast.verify.config import Config, parse_memory
+from holdfast.verify.config import Config, VerifierHost, parse_memory
 
 WHOLE = """
 model = "crash"
@@ -46,12 +46,23 @@ def test_a_file_is_read(tmp_path: Path) -> None:
     assert config.pools[0].spark == {"spark.executor.memory": "2g"}
 
 
+def test_verifiers_have_hosts_of_their_own(tmp_path: Path) -> None:
+    text = '[[verifiers]]\naddress = "v1"\nlaunch = ["ssh", "v1"]\nwork = "/var/lib/holdfast"'
+    (found,) = read(tmp_path, text).override({"faults": 2}).verifiers  # type: ignore[misc]
+    wanted = VerifierHost(address="v1", launch=("ssh", "v1"), work="/var/lib/holdfast")
+    assert found == wanted
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("modle = 1", "unknown field `modle`"),
         ('model = "evil"', r"Invalid enum value 'evil' - at `\$.model`"),
         ("verifiers = 0", "verifiers: 0 is too few"),
+        ("verifiers = []", "verifiers: is empty; name one host or more"),
+        ('[[verifiers]]\naddress = ""', r"verifiers #1 \(\): address: is empty"),
+        ('[[verifiers]]\naddress = "v1"\nport = 70000', r"#1 \(v1\): port: 70000 is none"),
+        ('[[verifiers]]\naddress = "v1"\nkey = "my.key"', r"#1 \(v1\): key: my.key is relative"),
         ("restarts = -1", "restarts: -1 is too few"),
         ("price = -0.5", "price: -0.5 is less than nothing"),
         ('[replica]\nmemory = "lots"', "'lots' is no amount of memory; write 512m"),

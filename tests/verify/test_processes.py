@@ -15,14 +15,15 @@ import pytest
 from harness.verified.plain import write_energy
 from harness.waiting import wait_for
 from holdfast.errors import InvalidArgumentError
-from holdfast.verify.config import Config, Keys, Pool
+from holdfast.protocol.verification import JobState
+from holdfast.verify.config import Config, Keys, Pool, VerifierHost
 from holdfast.verify.orders import Orders
 from holdfast.verify.pinned_files import SourceFile
 from holdfast.verify.placement import HERE, plan_placement
-from holdfast.verify.processes import LOG_BYTES, TRACE, ProcessLauncher
+from holdfast.verify.processes import LOG_BYTES, TRACE, ProcessLauncher, end_leftovers
 from holdfast.verify.submission import Submission, submit
 from holdfast.wire.client import act
-from holdfast.wire.errors import UnreachableError
+from holdfast.wire.errors import UnreachableError, WireError
 from holdfast.wire.security import Security
 from tests.wire.certificates import Authority
 
@@ -227,3 +228,58 @@ signal.pause()
     assert len(pids) == 2
     for pid in pids:
         wait_for(f"the end of {pid}", lambda pid=pid: not is_there(pid), 60)
+
+
+def test_a_launched_verifier_sees_no_file_of_ours(tmp_path: Path) -> None:
+    """Its charter and the token come by a pipe, and it ends when that does."""
+    file, _ = write_energy(tmp_path / "job", 1)
+    (tmp_path / "token").write_text("a-secret-token")
+    host = VerifierHost(
+        address="127.0.0.1", launch=("env", "-C", "/"), work=str(tmp_path / "own host")
+    )
+    config = Config(
+        storage=str(tmp_path / "storage"),
+        work=str(tmp_path / "work"),
+        verifiers=(host,),
+        security=Keys(token_file=str(tmp_path / "token")),
+    )
+    submission = submit(file, config)
+    submission.charter(plan_placement([1, 2, 3, 4], [], shared=True)).write(submission.charter_path)
+    running = ProcessLauncher(submission).start_verifier(1)
+    try:
+        submission.charter_path.unlink()
+        with submission.verifiers(60.0) as verifiers:
+            assert verifiers.consult().state is JobState.RUNNING
+        (address,) = submission.addresses
+        with pytest.raises(WireError):
+            act(address, None, "status")
+        assert submission.security is not None
+        command = Path(f"/proc/{running._process.pid}/cmdline").read_bytes()  # type: ignore[attr-defined]
+        assert b"a-secret-token" not in command
+        assert str(tmp_path / "work").encode() not in command
+        assert (submission.verifier_folder(1) / "journal").exists()
+        assert submission.verifier_folder(1).is_relative_to(tmp_path / "own host")
+        running._has_ended.set()  # type: ignore[attr-defined]
+        wait_for("its end", lambda: running.poll() == 0, 60)
+    finally:
+        running.end(0)
+
+
+def test_what_is_left_of_a_submission_is_ended(submission: Submission) -> None:
+    """Also what has left its group, and nothing of another one."""
+    end = 'signal.pause()"]'
+    assert SLEEPER.count(end) == 1
+    away = SLEEPER.replace(end, f"{end}, start_new_session=True")
+    launcher = ProcessLauncher(submission, replica=("-c", away))
+    replica = launcher.start_replica(2, HERE)
+    child = int(started(launcher)[0])
+    other = ProcessLauncher(replace(submission, name="other"), replica=("-c", SLEEPER))
+    stranger = other.start_replica(3, HERE)
+    try:
+        end_leftovers(submission.name, 0.0)
+        assert not is_there(child)
+        wait_for("its end", lambda: replica.poll() == -signal.SIGKILL, 60)
+        assert stranger.poll() is None
+    finally:
+        replica.end(0)
+        stranger.end(0)

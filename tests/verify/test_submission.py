@@ -131,3 +131,26 @@ def test_a_job_without_keys_has_a_token_of_its_own(tmp_path: Path) -> None:
 def test_an_address_of_another_machine_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match=r"address: 192\.0\.2\.1: .*of this machine"):
         make(tmp_path, address="192.0.2.1")
+
+
+def test_verifiers_beyond_this_machine_need_a_token_and_tls(tmp_path: Path) -> None:
+    host = {"address": "10.0.0.11", "launch": ["ssh", "v1"]}
+    with pytest.raises(InvalidArgumentError, match=r"10\.0\.0\.11 can be reached .*a token"):
+        make(tmp_path, verifiers=[host])
+
+
+def test_verifiers_on_hosts_of_their_own(tmp_path: Path) -> None:
+    hosts = [
+        {"address": "127.0.0.1", "port": 7301, "launch": ["ssh", "v1"], "work": "/var/own"},
+        {"address": "127.0.0.2", "launch": ["ssh", "v2"]},
+        {"address": "::1"},
+    ]
+    submission = make(tmp_path, verifiers=hosts)
+    first, second, third = submission.addresses
+    assert first == "127.0.0.1:7301"
+    assert 20_000 <= int(second.removeprefix("127.0.0.2:")) < 32_000
+    assert third.startswith("[::1]:")
+    assert submission.verifiers_needed == 2
+    assert submission.verifier_folder(1) == Path("/var/own", submission.name, "verifier-1")
+    assert submission.verifier_folder(2) == submission.folder / "verifier-2"
+    assert submission.at_free_ports().addresses[0] == first

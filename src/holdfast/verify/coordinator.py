@@ -166,6 +166,8 @@ class Coordinator:
         self.placement = placement
         self._log = log or Log(submission.folder)
         self._is_log_ours = log is None
+        # Before replicas are moved to where they were: verifiers read their journals by its rules.
+        self._charter = submission.charter(placement)
         self.members = {number: self._member(number) for number in submission.quorum.numbers}
         self.standing: Standing | None = None
         """How the job stood when it was last asked for."""
@@ -203,7 +205,7 @@ class Coordinator:
         called again and again. When `ending` is set, the job is given up."""
         ending = ending or Event()
         submission = self.submission
-        submission.charter(self.placement).write(submission.charter_path)
+        self._charter.write(submission.charter_path)
         self._note(Began())
         for number in range(1, len(submission.addresses) + 1):
             running = self._launcher.start_verifier(number)
