@@ -74,7 +74,7 @@ def test_a_killed_command_goes_on_and_computes_nothing_again(tmp_path: Path) -> 
     command = [sys.executable, "-m", "holdfast", "verify", "job.py", "--allow-shared-hosts"]
     command += ["--config", "verify.toml", "--output", "out"]
     (tmp_path / "verify.toml").write_text(
-        'model = "crash"\nstorage = "storage"\nwork = "work"\nlinger = 120.0\n'
+        'model = "crash"\nstorage = "storage"\nwork = "work"\nlinger = 120.0\nwritable = ["."]\n'
     )
     environment = spark_environment(tmp_path)
     try:
