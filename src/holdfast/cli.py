@@ -443,7 +443,7 @@ def verify(
     if check:
         from holdfast.verify.checking import check_file
 
-        if not check_file(file, Console()):
+        if not check_file(file, Console(), arguments or ()):
             raise typer.Exit(ExitCode.ERROR)
         return
     settings = (Config() if config is None else Config.read(config)).override(given)

@@ -11,9 +11,8 @@ import pytest
 from pyspark.sql import SparkSession
 from rich.console import Console
 
-from holdfast.errors import InvalidArgumentError
 from holdfast.verify import Job, load_job
-from holdfast.verify.checking import check_file, show_checks
+from holdfast.verify.checking import show_checks
 
 JOB = """
 CREATE TEMPORARY VIEW readings USING parquet OPTIONS (path 'readings.parquet');
@@ -47,8 +46,26 @@ def test_each_stage_is_told_of(spark: SparkSession, tmp_path: Path, is_steady: b
         assert rest[-1].startswith("  suspect: first: depends on the order of rows")
 
 
-def test_of_a_program_it_is_said_what_to_do(tmp_path: Path) -> None:
+PROGRAM = """
+import sys
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+from holdfast.verify import verified, verified_write
+
+spark = SparkSession.builder.getOrCreate()
+rows = spark.range(400).selectExpr(f"id % {sys.argv[1]} AS k", "id AS n")
+most = verified(rows.groupBy("k").agg(F.max("n").alias("n")), "most")
+verified_write(most.agg(F.first("n").alias("n")), "first", path="nowhere")
+spark.stop()
+"""
+
+
+def test_a_program_is_run_twice(spark: SparkSession, tmp_path: Path) -> None:
     file = tmp_path / "program.py"
-    file.write_text('from holdfast.verify import verified\nverified(None, "a")\n')
-    with pytest.raises(InvalidArgumentError, match=r"is a program.*as a Job or in SQL"):
-        check_file(file, Console(file=StringIO()))
+    file.write_text(PROGRAM)
+    screen = StringIO()
+    assert not show_checks(spark, load_job(file), Console(file=screen, width=40), ["4"])
+    first, second, *_ = screen.getvalue().splitlines()
+    assert (first, second) == ("stage most: is steady", "stage first: differs")
+    assert not (tmp_path / "nowhere").exists()
+    assert spark.range(3).count() == 3

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from holdfast.errors import InvalidArgumentError
 from holdfast.protocol.verification import JobState, Standing
-from holdfast.verify.boundaries import marking
+from holdfast.verify.boundaries import Marker, marking
 from holdfast.verify.computing import SparkComputer
 from holdfast.verify.job_files import SOURCES, WRITES, Program, run_code
 from holdfast.verify.orders import Orders
@@ -25,7 +25,7 @@ from holdfast.verify.refusing import writes_refused
 from holdfast.verify.replica import Replica
 from holdfast.verify.targets import Target, target_of
 
-__all__ = ["run_program"]
+__all__ = ["run_marked", "run_program"]
 
 
 def run_program(
@@ -40,17 +40,21 @@ def run_program(
     while True:
         walk = _Walk(program, replica, computer, reads)
         try:
-            with (
-                marking(walk),
-                _kept_open(computer.spark),
-                writes_refused(str(program.path)) as refused,
-            ):
-                _run(program, orders.arguments if orders is not None else ())
-            if refused:
-                raise InvalidArgumentError(refused[0])
+            arguments = orders.arguments if orders is not None else ()
+            run_marked(program, walk, computer.spark, arguments)
             return walk.finish()
         except _StaleError:
             continue
+
+
+def run_marked(
+    program: Program, marker: Marker, spark: SparkSession, arguments: Sequence[str]
+) -> None:
+    """Once, from its first line to its last. Raises InvalidArgumentError if it writes."""
+    with marking(marker), _kept_open(spark), writes_refused(str(program.path)) as refused:
+        _run(program, arguments)
+    if refused:
+        raise InvalidArgumentError(refused[0])
 
 
 def _run(program: Program, arguments: Sequence[str]) -> None:

@@ -19,12 +19,15 @@ from pyspark.sql import functions as F  # noqa: N812
 from holdfast.protocol.verification import Agreed, Input, Report, Run
 from holdfast.verify.calls import Unverified
 from holdfast.verify.determinism import total_order
-from holdfast.verify.jobs import Job
+from holdfast.verify.job_files import Program
+from holdfast.verify.jobs import Job, Stage
+from holdfast.verify.program import run_marked
 from holdfast.verify.reading import Binding, open_slices
 from holdfast.verify.slices import Making, make_slices
 from holdfast.verify.suspects import Suspect, suspects
+from holdfast.verify.targets import Target
 
-__all__ = ["Difference", "StageCheck", "check_job"]
+__all__ = ["Difference", "StageCheck", "check_job", "check_program"]
 
 _OTHER_PARTITIONS: Final = 5
 _OTHER_SETTINGS: Final = {
@@ -62,12 +65,63 @@ def check_job(
     """All stages, in order. `shown`: rows of a difference; `done` is told of each stage at once."""
     checks = []
     with TemporaryDirectory(prefix="holdfast-check-") as storage:
-        bench = _Bench(spark, job, Path(storage))
+        bench = _Bench(spark, job.name, job.slices, Path(storage))
+        bench.open(job)
         for name in job.plan.stages:
-            check = bench.check(name, shown)
+            check = bench.check(job.stages[name], shown)
             checks.append(check)
             done(check)
     return checks
+
+
+def check_program(
+    spark: SparkSession,
+    program: Program,
+    arguments: Sequence[str] = (),
+    *,
+    shown: int = 5,
+    done: Callable[[StageCheck], None] = lambda check: None,
+) -> list[StageCheck]:
+    """All boundaries of a program that is run twice; the second time it goes on from the rows of
+    the first in another order. What it reads itself comes as Spark reads it, both times."""
+    with TemporaryDirectory(prefix="holdfast-check-") as storage:
+        bench = _Bench(spark, program.name, program.slices, Path(storage))
+        run_marked(program, _First(bench), spark, arguments)
+        second = _Second(bench, shown, done)
+        with _settings(spark, _OTHER_SETTINGS):
+            run_marked(program, second, spark, arguments)
+        return second.checks
+
+
+class _First:
+    """The first run of a program; see `Marker`."""
+
+    def __init__(self, bench: _Bench) -> None:
+        self._bench = bench
+
+    def mark(self, df: DataFrame, name: str) -> DataFrame:
+        return self._bench.keep(name, df)
+
+    def write(self, df: DataFrame, name: str, target: Target) -> None:
+        self.mark(df, name)
+
+
+class _Second:
+    """The second one, which compares."""
+
+    def __init__(self, bench: _Bench, shown: int, done: Callable[[StageCheck], None]) -> None:
+        self.checks: list[StageCheck] = []
+        self._bench = bench
+        self._shown = shown
+        self._done = done
+
+    def mark(self, df: DataFrame, name: str) -> DataFrame:
+        self.checks.append(self._bench.compare(name, df, self._shown))
+        self._done(self.checks[-1])
+        return _disturbed(self._bench.frame(name))
+
+    def write(self, df: DataFrame, name: str, target: Target) -> None:
+        self.mark(df, name)
 
 
 class _Nobody:
@@ -81,30 +135,47 @@ class _Nobody:
 class _Bench:
     """Where stages are run. What a stage reads is what the first run of its parents gave."""
 
-    def __init__(self, spark: SparkSession, job: Job, storage: Path) -> None:
+    def __init__(self, spark: SparkSession, name: str, slices: int, storage: Path) -> None:
         self._spark = spark
-        self._job = job
+        self._name = name
+        self._slices = slices
         self._storage = storage
-        self._frames: dict[str, DataFrame] = {
-            name: source.open(spark, source.find(job.folder))
-            for name, source in job.sources.items()
-        }
+        self._frames: dict[str, DataFrame] = {}
+        self._kept: dict[str, tuple[tuple[Agreed, ...], tuple[Suspect, ...]]] = {}
 
-    def check(self, name: str, shown: int) -> StageCheck:
-        stage = self._job.stages[name]
+    def open(self, job: Job) -> None:
+        """Let stages read the job's sources."""
+        for name, source in job.sources.items():
+            self._frames[name] = source.open(self._spark, source.find(job.folder))
+
+    def frame(self, name: str) -> DataFrame:
+        return self._frames[name]
+
+    def keep(self, name: str, df: DataFrame) -> DataFrame:
+        """What the first run of a stage gave; read back."""
+        slices = self._run(name, 0, df)
+        self._kept[name] = slices, tuple(suspects(df))
+        self._frames[name] = open_slices(self._spark, self._binding(name, slices))
+        return self._frames[name]
+
+    def compare(self, name: str, df: DataFrame, shown: int) -> StageCheck:
+        """What another run gives, with what was kept."""
+        first, found = self._kept[name]
+        second = self._run(name, 1, df)
+        return StageCheck(name, self._compare(name, first, second, shown), found)
+
+    def check(self, stage: Stage, shown: int) -> StageCheck:
         frames = [self._frames[each] for each in stage.inputs]
         usual = stage.frame(frames, Unverified())
-        first = self._run(name, 0, usual)
         with _settings(self._spark, _OTHER_SETTINGS):
             disturbed = stage.frame([_disturbed(frame) for frame in frames], Unverified())
-            second = self._run(name, 1, disturbed)
-        self._frames[name] = open_slices(self._spark, self._binding(name, first))
-        difference = self._compare(name, first, second, shown)
-        return StageCheck(name, difference, tuple(suspects(usual)))
+        self.keep(stage.name, usual)
+        with _settings(self._spark, _OTHER_SETTINGS):
+            return self.compare(stage.name, disturbed, shown)
 
     def _run(self, name: str, run: int, df: DataFrame) -> tuple[Agreed, ...]:
         making = Making(
-            job=self._job.name,
+            job=self._name,
             stage=name,
             run=Run(0, run),
             basis=b"",
@@ -112,7 +183,7 @@ class _Bench:
             storage=self._storage,
             reporter=_Nobody(),
         )
-        return make_slices(df, self._job.slices, making, _Nobody())
+        return make_slices(df, self._slices, making, _Nobody())
 
     def _binding(self, name: str, slices: Sequence[Agreed]) -> Binding:
         inputs = tuple(Input(each.digest, each.rows, each.holders, False) for each in slices)
