@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from harness.verified.holds import Hold
-from harness.verified.lies import Lie, Wrong
+from harness.verified.lies import HANGS, Lie, Wrong
 from harness.verified.plain import ThreadLauncher, write_energy
 from holdfast.protocol.verification import Kind, Mode, Model, Quorum, Run
 from holdfast.verify.account import Account
@@ -114,7 +114,7 @@ def run_plain(
 def run_plain_job(file: Path, case: Case, folder: Path) -> Account:
     """Run a job whose stages take Arrow tables; its result is in `folder`/output."""
     quorum = Quorum(Model.BYZANTINE, case.faults)
-    hangs = any(lie.wrong is Wrong.HANG for lie in case.lies)
+    hangs = any(lie.wrong in HANGS for lie in case.lies)
     # Only those who hang are given up: on a busy machine those who are right are late too.
     is_short = hangs and len(case.liars) > case.faults
     config = Config(
@@ -126,6 +126,7 @@ def run_plain_job(file: Path, case: Case, folder: Path) -> Account:
         linger=0.5 if hangs else 60.0,
         verifiers=case.verifiers,
         confine=case.confine,
+        quota="2m",
         storage=str(folder / "storage"),
         work=str(folder / "work"),
         pools=tuple(Pool(name=f"p{n}", hosts=(f"h{n}",)) for n in (*quorum.numbers, "-spare")),

@@ -33,9 +33,11 @@ from holdfast.wire.client import act
 from holdfast.wire.errors import WireError
 
 __all__ = [
+    "HANGS",
     "Lie",
     "LyingWitness",
     "Wrong",
+    "fill",
     "is_time",
     "reach_of",
     "rewrite_siblings",
@@ -52,12 +54,20 @@ class Wrong(StrEnum):
     DATA = "right hash, wrong data"
     REWRITE = "sibling file rewrite"
     """Flips bytes of the files of others, takes old ones for new ones, and removes some."""
+    FILL = "full disk"
+    """Fills the storage, as far as it is not ended for it."""
     COPYCAT = "copycat"
     """Repeats the words of others, with their files for its own or with none."""
     EQUIVOCATION = "equivocation"
     IDENTITY = "forged identity"
     SEQUENCE = "forged sequence number"
     SOURCE = "source rewrite"
+
+
+HANGS = (Wrong.HANG, Wrong.FILL)
+"""After which a replica does nothing any more."""
+FILLED = 4 << 20
+"""Bytes that are written at most."""
 
 
 @dataclass(frozen=True)
@@ -194,6 +204,13 @@ def _wrong_digest(lie: Lie, report: Report) -> bytes:
 def reach_of(orders: Orders) -> tuple[str, ...]:
     """All folders where replicas write."""
     return (orders.common, *orders.storages.values())
+
+
+def fill(storage: str, job: str, replica: int) -> None:
+    """Write as much as one can, within what a test may write."""
+    folder = Path(storage) / job / str(replica)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "junk").write_bytes(os.urandom(FILLED))
 
 
 def rewrite_siblings(storages: Sequence[str], job: str, replica: int) -> int:

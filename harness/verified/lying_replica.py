@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from harness.verified.holds import Hold, Parts, hold_back
-from harness.verified.lies import Lie, LyingWitness, Wrong, is_time, reach_of, rewrite_source
+from harness.verified.lies import Lie, LyingWitness, Wrong, fill, is_time, reach_of, rewrite_source
 from holdfast.protocol.verification import Agreed, Compute
 from holdfast.verify import replica_process
 from holdfast.verify.computing import Frames, SparkComputer
@@ -63,6 +63,9 @@ class _LyingComputer(SparkComputer):
         match wrong:
             case Wrong.CRASH:
                 os.kill(os.getpid(), signal.SIGKILL)
+            case Wrong.FILL:
+                fill(str(self._writes), self._job, self._replica)
+                Event().wait()
             case Wrong.HANG:
                 Event().wait()
             case Wrong.SLOW:

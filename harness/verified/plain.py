@@ -18,7 +18,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from harness.verified.holds import Hold, hold_back, holds_for
-from harness.verified.lies import Lie, LyingWitness, Wrong, is_time, reach_of, rewrite_source
+from harness.verified.lies import (
+    HANGS,
+    Lie,
+    LyingWitness,
+    Wrong,
+    fill,
+    is_time,
+    reach_of,
+    rewrite_source,
+)
 from holdfast.errors import HoldfastError
 from holdfast.protocol.verification import Agreed, Compute, Holder, Input, Plan, Report, Standing
 from holdfast.verify.charter import Charter
@@ -96,7 +105,9 @@ class PlainComputer:
     def _misbehave(self, lies: list[Wrong]) -> None:
         if Wrong.CRASH in lies:
             raise _EndedError
-        if Wrong.HANG in lies:
+        if Wrong.FILL in lies:
+            fill(self._orders.storage, self._orders.job, self._orders.replica)
+        if any(wrong in HANGS for wrong in lies):
             self._ending.wait()
             raise _EndedError
         if Wrong.SLOW in lies:

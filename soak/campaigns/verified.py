@@ -31,7 +31,7 @@ from harness.verified.billing import (
     write_cities,
 )
 from harness.verified.cases import Case, is_bill, judge, matrix, run_plain
-from harness.verified.lies import Lie, Wrong
+from harness.verified.lies import HANGS, Lie, Wrong
 from holdfast.protocol.verification import Mode
 from holdfast.verify.account import Account
 
@@ -41,7 +41,7 @@ AT_ONCE: Final = 12
 """Faults that a seed tries without Spark."""
 CLEAN: Final = 10
 """Cities that a seed bills without faults."""
-TALKERS: Final = tuple(each for each in Wrong if each not in (Wrong.HANG, Wrong.SOURCE))
+TALKERS: Final = tuple(each for each in Wrong if each not in (*HANGS, Wrong.SOURCE))
 """What a replica can do wrong so that the job goes on."""
 PASSING: Final = tuple(each for each in TALKERS if each is not Wrong.SEQUENCE)
 """What so many replicas as cannot all be liars can do wrong without using up the retries."""
@@ -139,7 +139,7 @@ def _are_right(file: Path, count: int) -> Callable[[Path], bool]:
 
 
 def _hangs(case: Case) -> bool:
-    return any(lie.wrong is Wrong.HANG for lie in case.lies)
+    return any(lie.wrong in HANGS for lie in case.lies)
 
 
 def _in_city(case: Case, city: int) -> Case:

@@ -64,6 +64,12 @@ def test_verifiers_have_hosts_of_their_own(tmp_path: Path) -> None:
         ('[[verifiers]]\naddress = "v1"\nport = 70000', r"#1 \(v1\): port: 70000 is none"),
         ('[[verifiers]]\naddress = "v1"\nkey = "my.key"', r"#1 \(v1\): key: my.key is relative"),
         ("restarts = -1", "restarts: -1 is too few"),
+        ('quota = "much"', "quota: 'much' is no amount of memory"),
+        (
+            'storage = "s"\n[[pools]]\nname = "a"\nhosts = ["x"]\nstorage = "t"\n'
+            '[[pools]]\nname = "b"\nhosts = ["y"]\nstorage = "t"',
+            r"pools #2 \(b\): storage: t is that of others too",
+        ),
         ("price = -0.5", "price: -0.5 is less than nothing"),
         ('[replica]\nmemory = "lots"', "'lots' is no amount of memory; write 512m"),
         ('[[pools]]\nname = "a"\nhosts = []', r"pools #1 \(a\): has no hosts"),

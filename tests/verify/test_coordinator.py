@@ -203,6 +203,17 @@ def test_one_that_rewrites_all_that_it_can_reach_reaches_nothing(tmp_path: Path)
     assert account.warning == ""
 
 
+def test_one_that_fills_the_storage_is_ended_and_named(tmp_path: Path) -> None:
+    others = held("hourly", 1, 2, 3, until=Seen(4, "hourly", times=2))
+    account = run(Case(1, Mode.HYBRID, (Lie(4, "hourly", Wrong.FILL),), holds=others), tmp_path)
+    assert account.is_verified
+    (finding,) = account.findings
+    assert (finding.kind, finding.replica) == (Kind.OVER_QUOTA, 4)
+    assert "took 4 MiB in" in finding.text
+    assert "may take 2 MiB" in finding.text
+    assert not list((tmp_path / "storage").rglob("junk"))
+
+
 @pytest.mark.parametrize("mode", Mode)
 def test_where_all_can_write_nobody_is_accused(tmp_path: Path, mode: Mode) -> None:
     lies = (Lie(4, "hourly", Wrong.REWRITE), Lie(4, "bills", Wrong.REWRITE))

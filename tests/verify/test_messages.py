@@ -34,6 +34,7 @@ from tests.verify.charters import SIGNERS, report, told
         Started("bill", "host1"),
         Broken("bill", "hourly", 0, 2, 5),
         Gone("bill", 2, 17),
+        Gone("bill", 2, 17, "took 4 MiB"),
         Back("bill", 2, 18),
         Back("bill", 2, 18, ("h2", "s1")),
     ],

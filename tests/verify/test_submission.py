@@ -5,10 +5,13 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from harness.verified.plain import write_energy
 from holdfast.errors import InvalidArgumentError
+from holdfast.protocol.verification import Holder
 from holdfast.verify.config import ALL_TO_ALL, Config, Need, Pool
+from holdfast.verify.confinement import can_confine
 from holdfast.verify.placement import plan_placement
 from holdfast.verify.submission import Submission, submit
 
@@ -154,3 +157,46 @@ def test_verifiers_on_hosts_of_their_own(tmp_path: Path) -> None:
     assert submission.verifier_folder(1) == Path("/var/own", submission.name, "verifier-1")
     assert submission.verifier_folder(2) == submission.folder / "verifier-2"
     assert submission.at_free_ports().addresses[0] == first
+
+
+def test_where_replicas_write_and_who_is_warned_of(tmp_path: Path) -> None:
+    own = Pool(name="p1", hosts=("h1",), launch=("ssh", "h1"), storage=str(tmp_path / "own"))
+    shared = Pool(name="p2", hosts=("h2",), launch=("ssh", "h2"))
+    given = {"storage": str(tmp_path / "storage"), "work": str(tmp_path / "work")}
+    file, _ = write_energy(tmp_path / "job", 1)
+
+    def made(*pools: Pool) -> tuple[Submission, str]:
+        submission = submit(file, Config(pools=pools).override(given))
+        placement = plan_placement(submission.quorum.numbers, pools, shared=False)
+        warning = submission.sharing(placement)
+        assert submission.charter(placement).rules.own_files == (not warning)
+        return submission, warning
+
+    apart = [replace(own, name=f"p{n}", hosts=(f"h{n}",), storage=f"{n}") for n in range(1, 6)]
+    _, warning = made(*apart)
+    assert warning == ""
+    submission, warning = made(own, shared, *apart[2:])
+    assert "replicas in p2 can change the files of others" in warning
+    orders = [submission.orders(n, pool) for n, pool in ((1, own), (2, shared))]
+    assert [each.storage for each in orders] == [str(tmp_path / "own"), str(tmp_path / "storage")]
+    for reads in (submission.reads, *(each.reads for each in orders)):
+        assert reads.of(Holder(1, "h1", "x")) == tmp_path / "own"
+        assert reads.of(Holder(2, "h2", "x")) == tmp_path / "storage"
+    assert submission.own_folders(2, shared) == (), "it is not confined"
+
+
+@pytest.mark.skipif(not can_confine(), reason="this kernel has no Landlock")
+def test_replicas_beside_the_coordinator_are_confined(tmp_path: Path) -> None:
+    submission = make(tmp_path, writable=(str(tmp_path / "ivy"),))
+    placement = plan_placement(submission.quorum.numbers, POOLS, shared=False)
+    assert submission.sharing(placement) == ""
+    assert submission.own_folders(2, POOLS[1]) == (
+        tmp_path / "storage" / submission.name / "2",
+        submission.replica_folder(2),
+        tmp_path / "ivy",
+    )
+    free = make(tmp_path / "free", confine=False)
+    assert free.own_folders(2, POOLS[1]) == ()
+    assert "replicas in p1, p2, p3, p4, p5 can" in free.sharing(placement)
+    elsewhere = Pool(name="x", hosts=("x",), master="spark://x:7077", cores=4)
+    assert submission.own_folders(2, elsewhere) == ()

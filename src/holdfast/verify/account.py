@@ -20,6 +20,7 @@ _WORDS: Mapping[Kind, str] = {
     Kind.OUTVOTED: "outvoted",
     Kind.MISSING: "missing",
     Kind.EQUIVOCATED: "said two things",
+    Kind.OVER_QUOTA: "took too much room",
     Kind.BROKEN_DATA: "right digest, wrong data",
     Kind.SPOILED_FILE: "spoiled file",
     Kind.MISPLACED: "on a host that is not its own",

@@ -27,6 +27,7 @@ _TAIL: Final = 2**20
 _WORDS: Final = {
     Kind.OUTVOTED: "outvoted",
     Kind.EQUIVOCATED: "said two things",
+    Kind.OVER_QUOTA: "took too much room",
     Kind.BROKEN_DATA: "wrong data",
     Kind.SPOILED_FILE: "spoiled file",
     Kind.MISSING: "missing",

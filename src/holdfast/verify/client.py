@@ -79,10 +79,10 @@ class Witness:
         """The maker's copy of a slice does not have the digest that it reported."""
         self._tell(Broken(self.job, stage, number, maker, time.time_ns()))
 
-    def gone(self, replica: int, number: int) -> None:
+    def gone(self, replica: int, number: int, over_quota: str = "") -> None:
         """For the coordinator: the process of a replica has ended. `number`: which of its words
-        this is; said again with the same one, it is the same word."""
-        self._tell(Gone(self.job, replica, number))
+        this is; said again with the same one, it is the same word. `over_quota`: see `Gone`."""
+        self._tell(Gone(self.job, replica, number, over_quota))
 
     def back(self, replica: int, number: int, hosts: tuple[str, ...] = ()) -> None:
         """For the coordinator: a replica is started again, or elsewhere. `hosts`: see `Back`."""

@@ -138,6 +138,9 @@ class Config(_Table, frozen=True):
     """Where verifiers listen."""
     storage: str | None = None
     """A folder that all replicas see."""
+    quota: str | None = None
+    """What one replica may take of the storage and of `work`, as 50g. Without it each may take an
+    equal share of nine tenths of what is free there when the job is submitted."""
     confine: bool = True
     """Whether replicas beside the coordinator can write to folders of their own alone, if this
     kernel can see to that."""
@@ -173,6 +176,8 @@ class Config(_Table, frozen=True):
             )
         if isinstance(self.verifiers, tuple):
             _check_verifiers(self.verifiers)
+        if self.quota is not None:
+            parse_memory("quota", self.quota)
         if self.replica.cores < 1:
             raise InvalidArgumentError(f"replica.cores: {self.replica.cores} is too few; give 1")
         parse_memory("replica.memory", self.replica.memory)

@@ -48,6 +48,7 @@ from holdfast.verify.progress import (
     Written,
 )
 from holdfast.verify.receipts import Receipt, digest_of_receipt
+from holdfast.verify.room import MOST_FILES, clear, room_taken
 from holdfast.verify.slice_files import is_broken
 from holdfast.verify.submission import Submission
 from holdfast.verify.targets import Target, target_of
@@ -80,6 +81,8 @@ killed coordinator have run beyond what the account says."""
 LIFE: Final = 1 << 32
 """The first number of the words in the second life. It goes up with each life, so that verifiers
 take no word of an earlier one for a new one."""
+ROOM: Final = 2.0
+"""Seconds between two looks at how much replicas have written."""
 HUNG: Final = 20.0
 """Seconds without an answer after which a verifier that runs is ended and started again; more than
 one needs on a busy machine. It goes on from its journal."""
@@ -99,6 +102,8 @@ class Member:
     ended: float | None = None
     """Since when it has ended."""
     code: int | None = None
+    over_quota: str = ""
+    """How much it took of the storage, if it was ended for that and nobody has heard of it."""
     is_gone: bool = False
     """The verifiers were told that it has ended."""
     is_lost: bool = False
@@ -194,6 +199,7 @@ class Coordinator:
         """Of the result, when it is delivered."""
         self._written: dict[str, str] = {}
         """Where each write of the program went."""
+        self._room_due = 0.0
         self._is_reopened = False
         """Whether the job was done, and of its result no good copy was left."""
         self._resolved: set[Doubt] = set()
@@ -255,6 +261,7 @@ class Coordinator:
         self._keep_verifiers()
         for member in self.members.values():
             self._notice_end(member)
+        self._check_room()
         self._consult()
         if time.monotonic() >= self._noted + TICK:
             self._note(Ticked(self._now))
@@ -421,6 +428,40 @@ class Coordinator:
         member.start_clock(time.monotonic())
         member.running = self._launcher.start_replica(member.number, pool)
 
+    def _check_room(self) -> None:
+        """End those that take more of the storage than they may, before others have none."""
+        now = time.monotonic()
+        if now < self._room_due:
+            return
+        self._room_due = now + ROOM
+        quota = self.submission.quota
+        for member in self.members.values():
+            if member.running is None:
+                continue
+            part = self.submission.part_of(member.number, member.pools[-1])
+            size, count = room_taken([part, self.submission.replica_folder(member.number)])
+            if size <= quota and count <= MOST_FILES:
+                continue
+            member.over_quota = (
+                f"took {size >> 20:,} MiB in {count:,} files, and may take {quota >> 20:,} MiB in "
+                f"{MOST_FILES:,} (`quota`); what was not agreed upon of it was removed"
+            )
+            logger.warning("replica %d: %s", member.number, member.over_quota)
+            member.running.end(0)
+            clear(part, self._agreed_files(member.number))
+            self._notice_end(member)
+
+    def _agreed_files(self, replica: int) -> set[Path]:
+        """Of a replica, those that others may read."""
+        verdicts = {} if self.standing is None else self.standing.verdicts
+        return {
+            self.submission.reads.of(holder) / holder.path
+            for verdict in verdicts.values()
+            for agreed in verdict.slices.values()
+            for holder in agreed.holders
+            if holder.replica == replica
+        }
+
     def _notice_end(self, member: Member) -> None:
         if member.running is None or (code := member.running.poll()) is None:
             return
@@ -479,7 +520,9 @@ class Coordinator:
                 continue
             if member.code != 0 or (answered is not None and answered >= member.ended + GRACE):
                 member.is_gone = True
-                self._untold.append(partial(self._witness.gone, member.number, next(self._words)))
+                told = (member.number, next(self._words), member.over_quota)
+                self._untold.append(partial(self._witness.gone, *told))
+                member.over_quota = ""
 
     def _start_again(self) -> None:
         """When the verifiers know of every end: what is heard of an end after the next start would

@@ -83,6 +83,8 @@ class Gone(_Form, tag="gone"):
     job: str
     replica: int
     number: int
+    over_quota: str = ""
+    """How much it took of the storage, if it was ended for that."""
 
 
 class Back(_Form, tag="back"):

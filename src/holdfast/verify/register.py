@@ -206,8 +206,8 @@ class Register:
                 is_new = self._verifier.start(envelope.sender, host, now)
             case Broken(_, stage, piece, maker):
                 is_new = self._verifier.broken(stage, piece, maker, envelope.sender, now)
-            case Gone(_, replica, number):
-                self._verifier.gone(replica, now)
+            case Gone(_, replica, number, over_quota):
+                self._verifier.gone(replica, now, over_quota=over_quota)
                 self._last_words[replica] = number
                 is_new = True
             case Back(_, replica, number, hosts):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 import socket
 import time
 from collections.abc import Sequence
@@ -19,7 +20,7 @@ from holdfast.errors import InvalidArgumentError, StoreUnavailableError
 from holdfast.protocol.verification import COORDINATOR, Model, Plan, Quorum, Rules
 from holdfast.verify.charter import Charter
 from holdfast.verify.client import Verifiers, Witness
-from holdfast.verify.config import ALL_TO_ALL, Config, Pool, VerifierHost, is_local
+from holdfast.verify.config import ALL_TO_ALL, Config, Pool, VerifierHost, is_local, parse_memory
 from holdfast.verify.confinement import can_confine
 from holdfast.verify.job_files import Program, load_job, read_code
 from holdfast.verify.jobs import Job
@@ -69,6 +70,8 @@ class Submission:
     """As replicas get it."""
     pins: dict[str, str]
     """See `Submitted`."""
+    quota: int
+    """Bytes that one replica may take."""
 
     @property
     def is_all_to_all(self) -> bool:
@@ -155,8 +158,12 @@ class Submission:
         those that all may write to. None if it is not confined."""
         if not self._is_confined(pool):
             return ()
-        part = Path(pool.storage or self.storage) / self.name / str(replica)
-        return (part, self.replica_folder(replica), *map(Path, self.config.writable))
+        own = (self.part_of(replica, pool), self.replica_folder(replica))
+        return (*own, *map(Path, self.config.writable))
+
+    def part_of(self, replica: int, pool: Pool) -> Path:
+        """The folder of a replica in the storage."""
+        return Path(pool.storage or self.storage) / self.name / str(replica)
 
     def sharing(self, placement: Placement) -> str:
         """A warning if a replica that lies could change the files of others."""
@@ -282,7 +289,14 @@ def submit(
         security=config.read_security() or _own_security(folder),
         client_security=config.read_client_security() or _own_security(folder),
         pins=pins,
+        quota=_quota(config, storage, quorum.replicas),
     )
+
+
+def _quota(config: Config, storage: Path, replicas: int) -> int:
+    if config.quota is not None:
+        return parse_memory("quota", config.quota)
+    return shutil.disk_usage(storage).free * 9 // 10 // replicas
 
 
 def work_of(config: Config) -> Path:

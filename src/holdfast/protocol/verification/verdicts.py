@@ -43,6 +43,8 @@ class Kind(StrEnum):
     """It said something else than was agreed upon."""
     MISSING = "missing"
     """It has not said anything for too long, or its process has ended."""
+    OVER_QUOTA = "over-quota"
+    """It took more of the storage than it may, and was ended."""
     EQUIVOCATED = "equivocated"
     """It has said two different things of the same slice."""
     BROKEN_DATA = "broken-data"

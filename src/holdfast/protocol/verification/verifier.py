@@ -115,14 +115,17 @@ class Verifier:
             self._news = now
         return True
 
-    def gone(self, replica: int, now: float) -> bool:
-        """Its process has ended. What it has reported still counts."""
+    def gone(self, replica: int, now: float, *, over_quota: str = "") -> bool:
+        """Its process has ended. What it has reported still counts. `over_quota`: how much it took
+        of the storage, if it was ended for that."""
         self._check_replica(replica)
         if replica in self._gone:
             return False
         self._gone.add(replica)
         host = self.started.pop(replica, "")
-        self._add(Finding(Kind.MISSING, replica, host, "", Run(), -1, "its process has ended"))
+        kind = Kind.OVER_QUOTA if over_quota else Kind.MISSING
+        text = over_quota or "its process has ended"
+        self._add(Finding(kind, replica, host, "", Run(), -1, text))
         self.version += 1
         if self._alive == self.quorum.needed - 1:
             self._short_until = now + self.rules.patience
