@@ -176,3 +176,13 @@ def test_options_go_before_the_file(tmp_path: Path) -> None:
 def test_memory() -> None:
     assert parse_memory("m", "512m") == 512 << 20
     assert parse_memory("m", "2G") == 2 << 30
+
+
+def test_hosts_may_be_exchanged_only_where_nobody_lies(tmp_path: Path) -> None:
+    pools = "".join(
+        f'[[pools]]\nname = "{name}"\nhosts = ["{name}1"]\nmaster = "{master}"\ncores = 4\n'
+        for name, master in {"a": "spark://m:7077", "b": "spark://m:7077", "c": "yarn"}.items()
+    )
+    crash = read(tmp_path, f'model = "crash"\n{pools}')
+    assert crash.exchangeable == {"a": "spark://m:7077", "b": "spark://m:7077"}
+    assert read(tmp_path, pools).exchangeable == {}

@@ -3,8 +3,10 @@ from __future__ import annotations
 import pytest
 
 from holdfast.errors import InvalidArgumentError
+from holdfast.protocol.verification import JobState, Model, Plan, Quorum, Rules, Verifier
 from holdfast.verify.config import Pool
 from holdfast.verify.placement import HERE, plan_placement
+from tests.protocol.verification.reports import report
 
 POOLS = [Pool(name=f"p{n}", hosts=(f"a{n}", f"b{n}")) for n in range(1, 6)]
 
@@ -38,3 +40,43 @@ def test_shared_hosts_are_warned_of() -> None:
     placement = plan_placement([1, 2, 3, 4], POOLS[:3], shared=True)
     assert placement[4] == placement[1]
     assert "3 pools of hosts for 4 replicas" in placement.warning
+
+
+ON_ONE_MASTER = {"p1": "spark://m:7077", "p2": "spark://m:7077", "p3": "spark://other:7077"}
+
+
+def test_one_master_may_exchange_the_hosts_of_its_pools() -> None:
+    placement = plan_placement([1, 2, 3], POOLS[:3], shared=False, masters=ON_ONE_MASTER)
+    assert placement.audited[1] == placement.audited[2] == {"a1", "b1", "a2", "b2"}
+    assert placement.audited[3] == {"a3", "b3"}
+    assert set(placement.hosts_of(POOLS[4])) == {"a5", "b5"}
+
+
+def test_a_pool_with_files_of_its_own_keeps_its_hosts() -> None:
+    own = Pool(name="p1", hosts=("a1",), storage="/mnt/a1")
+    placement = plan_placement([1, 2], [own, POOLS[1]], shared=False, masters=ON_ONE_MASTER)
+    assert placement.audited[1] == {"a1"}
+
+
+def judged(hosts: dict[int, str]) -> Verifier:
+    """Two replicas on one master, by the hosts that they report."""
+    pools = [Pool(name=f"p{n}", hosts=(f"w{n}",)) for n in (1, 2)]
+    placement = plan_placement([1, 2], pools, shared=False, masters=ON_ONE_MASTER)
+    plan, quorum = Plan({"a": ()}, slices=2), Quorum(Model.CRASH, 1)
+    judge = Verifier("job", plan, quorum, Rules(pools=placement.audited))
+    for number in (0, 1):
+        for replica, host in hosts.items():
+            judge.report(report("a", replica, "x", slice=number, host=host), 0.0)
+    return judge
+
+
+def test_hosts_that_a_master_exchanged_are_right() -> None:
+    judge = judged({1: "w2", 2: "w1"})
+    assert judge.state is JobState.DONE
+    assert judge.findings == ()
+
+
+def test_hosts_that_replicas_share_end_the_job() -> None:
+    judge = judged({1: "w2", 2: "w2"})
+    assert judge.state is JobState.FAILED
+    assert "one machine could spoil both" in judge.failure

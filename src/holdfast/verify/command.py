@@ -56,7 +56,12 @@ def verify_job(
     disputed by then."""
     ending = ending or Event()
     quorum = Quorum(config.model, config.faults)
-    placement = plan_placement(quorum.numbers, config.pools, shared=config.allow_shared_hosts)
+    placement = plan_placement(
+        quorum.numbers,
+        config.pools,
+        shared=config.allow_shared_hosts,
+        masters=config.exchangeable,
+    )
     if placement.warning:
         console.print(f"WARNING: {placement.warning}", style="bold yellow", soft_wrap=True)
     work = work_of(config)

@@ -221,6 +221,15 @@ class Config(_Table, frozen=True):
         """The Spark master of a pool; empty if there is none."""
         return (self.spark | pool.spark).get("spark.master", pool.master)
 
+    @property
+    def exchangeable(self) -> dict[str, str]:
+        """The standalone masters of pools, by name, where replicas do not lie about their hosts:
+        such a master chooses hosts among all that it has, and cannot be told which."""
+        if self.model is not Model.CRASH:
+            return {}
+        masters = {pool.name: self.master_of(pool) for pool in self.pools}
+        return {name: each for name, each in masters.items() if each.startswith("spark://")}
+
     def settings_of(self, pool: Pool) -> dict[str, str]:
         """Of Spark, for a replica in a pool: it asks for as many cores as the ledger of slots
         counts, whatever the kind of its master."""

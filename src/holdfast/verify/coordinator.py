@@ -550,7 +550,11 @@ class Coordinator:
         """When the verifiers know where: what comes from elsewhere does not count."""
         member.ended = member.code = None
         pools = (*member.pools, self.placement[member.number])
-        hosts = () if self.placement.warning else tuple({h: None for p in pools for h in p.hosts})
+        hosts = (
+            ()
+            if self.placement.warning
+            else tuple({host: None for pool in pools for host in self.placement.hosts_of(pool)})
+        )
         told = (member.number, next(self._words), hosts)
         self._untold.append(partial(self._witness.back, *told))
         self._untold.append(partial(self._start_if_needed, member))

@@ -20,7 +20,15 @@ HERE: Final = Pool(name="this machine", hosts=("this machine",))
 class Placement:
     """Where replicas are now, and where else they could be."""
 
-    def __init__(self, pools: Mapping[int, Pool], spares: Sequence[Pool], warning: str) -> None:
+    def __init__(
+        self,
+        pools: Mapping[int, Pool],
+        spares: Sequence[Pool],
+        warning: str,
+        masters: Mapping[str, str] | None = None,
+    ) -> None:
+        """`masters`: see `plan_placement`."""
+        self._masters = masters or {}
         self.warning = warning
         """Empty if no two replicas share a host."""
         self._pools = dict(pools)
@@ -56,15 +64,32 @@ class Placement:
     def pools(self) -> Mapping[int, Pool]:
         return dict(self._pools)
 
+    def hosts_of(self, pool: Pool) -> tuple[str, ...]:
+        """Where a replica may run that is in a pool: on one master on the hosts of all its pools,
+        for the master chooses among them. That no two replicas share one is seen to anyway."""
+        master = self._masters.get(pool.name)
+        pools = [each for each in self.everywhere if self._masters.get(each.name) == master]
+        found = (pool, *pools) if master and pool.storage is None else (pool,)
+        return tuple({host: None for each in found for host in each.hosts})
+
     def _hosts(self) -> dict[int, frozenset[str]]:
-        return {replica: frozenset(pool.hosts) for replica, pool in self._pools.items()}
+        return {replica: frozenset(self.hosts_of(pool)) for replica, pool in self._pools.items()}
 
 
-def plan_placement(replicas: Sequence[int], pools: Sequence[Pool], *, shared: bool) -> Placement:
-    """Raises InvalidArgumentError if there are too few pools and hosts may not be `shared`."""
+def plan_placement(
+    replicas: Sequence[int],
+    pools: Sequence[Pool],
+    *,
+    shared: bool,
+    masters: Mapping[str, str] | None = None,
+) -> Placement:
+    """Raises InvalidArgumentError if there are too few pools and hosts may not be `shared`.
+
+    `masters`: of pools, by name, whose hosts may be exchanged with those of other pools of that
+    master. Only where replicas do not lie: else one could say that it runs on another's host."""
     if len(pools) >= len(replicas):
         chosen = dict(zip(replicas, pools, strict=False))
-        return Placement(chosen, pools[len(replicas) :], "")
+        return Placement(chosen, pools[len(replicas) :], "", masters)
     if not pools:
         told = f"no pools of hosts are given: all {len(replicas)} replicas run on this machine"
         pools = [HERE]
