@@ -1,17 +1,23 @@
-"""Participants that move load by contracts, in the simulator: faults, and deaths at every step."""
+"""Participants that move load by contracts, in the simulator: faults, cheats, pauses, letters that
+are sent again, dates that are set, tasks that do not run, and deaths at every step."""
 
 from __future__ import annotations
 
 from holdfast.sim.federation import (
     Scenario,
+    draw_breakdowns,
+    draw_cheats,
     draw_federation,
+    draw_pauses,
+    draw_replays,
     draw_steady,
     step_crashes,
     try_federation,
 )
 
-DESCRIPTION = "load that moves between participants, with crashes, cuts and a bad network"
-SCENARIOS = 20
+DESCRIPTION = "load that moves between participants, with crashes, cuts, pauses and cheats"
+SCENARIOS = 10
+DRAWS = (draw_federation, draw_steady, draw_pauses, draw_replays, draw_breakdowns, draw_cheats)
 
 
 def run(seed: int) -> str:
@@ -19,8 +25,8 @@ def run(seed: int) -> str:
     moves = deaths = 0
     for number in range(SCENARIOS):
         drawn = SCENARIOS * seed + number
-        for scenario in (draw_federation(drawn), draw_steady(drawn)):
-            trial = _check(scenario)
+        for draw in DRAWS:
+            trial = _check(draw(drawn))
             moves += trial[0]
             deaths += trial[1]
     back = (None, 100_000, 1_000_000, 5_000_000)[seed % 4]

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from harness.ports import free_port
+from holdfast.clocks import Clock
 from holdfast.federation.participant import LoadManager
 from holdfast.federation.settings import Participant
 from holdfast.federation.tasks import Tell
@@ -117,6 +118,6 @@ class Federation:
     def file(self, name: str) -> Path:
         return self.folder / f"{name}.toml"
 
-    def start(self, name: str) -> LoadManager:
+    def start(self, name: str, clock: Clock | None = None) -> LoadManager:
         tasks = self.tasks[name] = SimpleTasks()
-        return LoadManager(self.read(name), tasks)
+        return LoadManager(self.read(name), tasks, clock=clock)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from itertools import pairwise
 from pathlib import Path
 from threading import Event
@@ -11,11 +12,12 @@ from typing import Any
 import pytest
 
 from harness.waiting import wait_for
+from holdfast.clocks import Clock
 from holdfast.errors import InvalidArgumentError
 from holdfast.federation import participant
 from holdfast.federation.accounts import LEDGER, read_ledger
 from holdfast.federation.envelopes import seal
-from holdfast.federation.participant import STATUS, read_signer
+from holdfast.federation.participant import STATUS, LoadManager, read_signer
 from holdfast.protocol.contracts import Command, Letter, Load, Manager, reconcile
 from holdfast.protocol.contracts.letters import Bound
 from holdfast.protocol.contracts.messages import Beat
@@ -68,6 +70,47 @@ def test_tasks_come_home_from_a_partner_that_is_gone_and_are_not_run_twice(
                 20,
             )
             assert again.failure is None
+
+
+@pytest.mark.parametrize("step", [3600, -3600])
+def test_a_step_of_the_clock_moves_nothing(federation: Federation, step: int) -> None:
+    """Of the lender's, by far more than its patience; and again when it is started anew."""
+    ahead = 0
+
+    def wall() -> int:
+        return time.time_ns() // 1000 + ahead * 1_000_000
+
+    def hears(manager: LoadManager, more: int) -> None:
+        heard = manager.counts["received"] + more
+        wait_for("beats", lambda: manager.counts["received"] >= heard, 60)
+
+    with federation.start("south"):
+        with federation.start("north", Clock(wall)) as north:
+            wait_for("load to move", lambda: runs(federation) == {"north": 3, "south": 3}, 20)
+            ahead = step
+            hears(north, 5)
+            assert runs(federation) == {"north": 3, "south": 3}
+            assert north.status()["failed"] == []
+        with federation.start("north", Clock(wall)) as north:
+            wait_for("its own tasks", lambda: len(federation.tasks["north"].running) == 3, 10)
+            hears(north, 5)
+            assert len(north.status()["lent"]) == 3
+            assert north.status()["balances"] == {"south": pytest.approx(-1.8)}
+
+
+def test_a_task_that_fails_at_the_partner_comes_home(tmp_path: Path) -> None:
+    federation = Federation(tmp_path, {"north": 6, "south": 0}, PRICES)
+    for name in ("north", "south"):
+        file = federation.file(name)
+        file.write_text(
+            file.read_text().replace('patience = "2s"', 'patience = "2s"\nprepare = "1s"')
+        )
+    with federation.start("north"), federation.start("south"):
+        wait_for("load to move", lambda: runs(federation) == {"north": 3, "south": 3}, 20)
+        (failing, *_) = federation.tasks["south"].running
+        federation.tasks["south"].fails = {failing}
+        wait_for("it to come home", lambda: failing in federation.tasks["north"].running, 30)
+        wait_for("south to end it", lambda: failing not in federation.tasks["south"].running, 20)
 
 
 def test_a_manager_goes_on_from_its_journal(federation: Federation) -> None:

@@ -168,6 +168,17 @@ def test_one_that_is_wanted_again_just_goes_on(machine: Machine, tasks: StageTas
     assert not running.asked
 
 
+def test_one_that_does_not_answer_any_more_is_broken(machine: Machine, tasks: StageTasks) -> None:
+    tasks.start("clean", EPOCH, 0, lambda event: None)
+    wait_for("it to be missed", lambda: tasks.broken() == {"clean"}, 60)
+    machine.say(1)
+    wait_for("it to run", lambda: tasks.broken() == frozenset(), 60)
+    machine.said = None
+    wait_for("it to be missed", lambda: tasks.broken() == {"clean"}, 60)
+    tasks.stop("clean", EPOCH)
+    wait_for("its end", lambda: tasks.broken() == frozenset(), 60)
+
+
 def test_what_cannot_run_here_is_refused(tasks: StageTasks, tmp_path: Path) -> None:
     told: list[Event] = []
     tasks.prepare("other", EPOCH, "south", told.append)

@@ -115,7 +115,12 @@ class LoadManager:
     """Runs until it is closed. A context manager."""
 
     def __init__(
-        self, participant: Participant, tasks: Tasks, *, security: Security | None = None
+        self,
+        participant: Participant,
+        tasks: Tasks,
+        *,
+        security: Security | None = None,
+        clock: Clock | None = None,
     ) -> None:
         self.participant = participant
         self._tasks = tasks
@@ -128,7 +133,7 @@ class LoadManager:
         self.failure: str | None = None
         self._events: Queue[Event | None] = Queue()
         self._closing = Flag()
-        self._clock = Clock()
+        self._clock = clock or Clock()
         self._origin = 0
         self._smoothed: dict[str, Smoothed] = {}
         self._has_news = True

@@ -134,7 +134,9 @@ class StageTasks:
 
     def broken(self) -> frozenset[str]:
         with self._lock:
-            return frozenset(name for name, each in self._stages.items() if each.is_broken)
+            return frozenset(
+                name for name, each in self._stages.items() if each.is_wanted and each.is_broken
+            )
 
     def close(self) -> None:
         self._closing.set()

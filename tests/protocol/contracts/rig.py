@@ -23,7 +23,7 @@ from holdfast.protocol.contracts import (
     Send,
     Task,
 )
-from holdfast.protocol.contracts.letters import Bound
+from holdfast.protocol.contracts.letters import LOOSE, Bound
 
 __all__ = ["RULES", "Rig", "ones", "square"]
 
@@ -103,7 +103,9 @@ class Rig:
         """In a letter that is new."""
         self.numbers += 1
         heard = (self.lives[to], 0)
-        letter = Letter((self.lives[sender], self.numbers), heard, Bound(), message)
+        mark = (self.lives[sender], self.numbers)
+        bound = Bound() if isinstance(message, LOOSE) else Bound(mark)
+        letter = Letter(mark, heard, bound, message)
         self.obey(to, self.managers[to].receive(sender, letter, self.now))
 
     def wake(self, *names: str) -> None:

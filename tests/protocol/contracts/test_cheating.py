@@ -484,7 +484,7 @@ def test_a_letter_that_is_sent_again_is_no_sign_of_life_and_changes_nothing() ->
 
 def test_a_letter_to_an_earlier_life_counts_for_nothing_in_a_later_one() -> None:
     rig = lent()
-    old = Letter((5, 10**6), (rig.lives["a"], 1), Bound(), HandBack(LOAN, 9, 1, 0))
+    old = Letter((5, 10**6), (rig.lives["a"], 1), Bound((5, 3)), HandBack(LOAN, 9, 1, 0))
     rig.crash("a")
     rig.posted.clear()
     rig.obey("a", rig.managers["a"].receive("b", old, rig.now))
@@ -524,3 +524,16 @@ def test_letters_that_bind_are_a_chain_and_those_said_again_have_one_place() -> 
         if each.bound.mark != NONE:
             assert each.message == bound[each.bound.mark].message
     assert any(isinstance(each.message, Beat) and each.bound.mark == NONE for each in sent)
+
+
+@pytest.mark.parametrize("bound", [Bound(), Bound((5, 1))], ids=["no place", "a place taken"])
+def test_what_cannot_be_shown_to_others_counts_for_nothing(bound: Bound) -> None:
+    rig = Rig([AB], a=[], b=[])
+    loan = take_as_buyer(rig)
+    serve(rig, loan, 10 * SECOND)
+    b, heard = rig.managers["b"], (rig.lives["b"], 1)
+    rig.obey("b", b.receive("a", Letter((5, 1), heard, Bound((5, 1)), Release(1)), rig.now))
+    rig.obey("b", b.receive("a", Letter((5, 2), heard, bound, Cancel(loan, 0, 0)), rig.now))
+    assert rig.runs("b") == ["x"]
+    rig.obey("b", b.receive("a", Letter((5, 3), heard, Bound((5, 2)), Recall(loan)), rig.now))
+    assert rig.runs("b") == ["x"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -14,11 +15,20 @@ from holdfast.protocol.contracts.books import Books
 from holdfast.protocol.contracts.borrower import Borrower
 from holdfast.protocol.contracts.holdings import Holding
 from holdfast.protocol.contracts.lender import Lender
+from holdfast.protocol.contracts.letters import Post
 from holdfast.protocol.contracts.messages import Freed, Renewed, Taken
 from holdfast.protocol.contracts.office import Office
 from holdfast.protocol.contracts.records import Back, Ended, Failed, Handed, Promised, Served, Took
 from holdfast.protocol.contracts.seller import Seller
-from holdfast.sim.federation import Scenario, draw_federation, step_crashes
+from holdfast.sim.federation import (
+    Scenario,
+    draw_breakdowns,
+    draw_cheats,
+    draw_federation,
+    draw_pauses,
+    draw_replays,
+    step_crashes,
+)
 
 __all__ = ["MUTATIONS", "FederationMutation"]
 
@@ -32,13 +42,14 @@ class FederationMutation:
 
     name: str
     apply: Callable[[Patch], None]
+    draw: Callable[[int], Scenario] = draw_federation
     at_steps: bool = False
     back: int | None = 1_000_000
 
     def scenarios(self) -> Iterator[Scenario]:
         if self.at_steps:
             return step_crashes(self.back)
-        return (draw_federation(seed) for seed in range(SEEDS))
+        return (self.draw(seed) for seed in range(SEEDS))
 
 
 def promises_do_not_count(patch: Patch) -> None:
@@ -164,6 +175,64 @@ def renewals_not_booked(patch: Patch) -> None:
     patch.setattr(Borrower, "renew", renew)
 
 
+def the_debtor_is_believed(patch: Patch) -> None:
+    """What the buyer says that it pays is what it owes."""
+    settle = Borrower._settle
+
+    def believe(self: Borrower, holding: Any, offered: Any, least: Any, now: int) -> None:
+        settle(self, holding, offered, Account(0, 0), now)
+
+    patch.setattr(Borrower, "_settle", believe)
+
+
+def claims_are_paid(patch: Patch) -> None:
+    """What the seller says that it has served is what it gets."""
+
+    def accept(self: Lender, loan: Any, claim: int, now: int) -> int:
+        self._served[loan.id] = max(claim, loan.served)
+        return self._served[loan.id]
+
+    patch.setattr(Lender, "_accept", accept)
+
+
+def any_amount_renews(patch: Patch) -> None:
+    patch.setattr(Borrower, "_is_worth", lambda self, holding, units: True)
+
+
+def replays_are_heard(patch: Patch) -> None:
+    patch.setattr(Post, "is_new", lambda self, letter: True)
+    patch.setattr(Post, "is_fresh", lambda self, letter: True)
+
+
+def pauses_are_not_excused(patch: Patch) -> None:
+    patch.setattr(Office, "look", lambda self, now: 0)
+
+
+def nobody_loses_its_turn(patch: Patch) -> None:
+    patch.setattr(Office, "strike", lambda self, partner, now, task="": None)
+
+
+def places_are_kept_as_long_as_one_likes(patch: Patch) -> None:
+    patch.setattr(seller_module, "longest_hold", lambda contract, rules: 10**15)
+
+
+def what_is_broken_stays(patch: Patch) -> None:
+    patch.setattr(Lender, "_look_after", lambda self, loan, runs, now: None)
+
+
+def unpaid_work_goes_on(patch: Patch) -> None:
+    """Nobody gives back what is not paid or acknowledged."""
+    patch.setattr(Borrower, "_left", lambda self, holding: 10**12)
+
+
+def letters_that_bind_are_not_kept(patch: Patch) -> None:
+    patch.setattr(Post, "is_to_keep", lambda self, letter: False)
+
+
+def cheats(kind: str) -> Callable[[int], Scenario]:
+    return partial(draw_cheats, kind=kind)
+
+
 MUTATIONS = [
     FederationMutation("promises do not count as load", promises_do_not_count),
     FederationMutation("tasks are taken at any price", taken_at_any_price),
@@ -183,4 +252,14 @@ MUTATIONS = [
     FederationMutation("taken but not run", taken_but_not_run),
     FederationMutation("failures are paid", failures_are_paid),
     FederationMutation("renewals are not booked", renewals_not_booked),
+    FederationMutation("the debtor is believed", the_debtor_is_believed, cheats("pays_nothing")),
+    FederationMutation("claims are paid", claims_are_paid, cheats("claims_more")),
+    FederationMutation("any amount renews", any_amount_renews, cheats("renews_for_nothing")),
+    FederationMutation("replays are heard", replays_are_heard, draw_replays),
+    FederationMutation("pauses are not excused", pauses_are_not_excused, draw_pauses),
+    FederationMutation("nobody loses its turn", nobody_loses_its_turn, cheats("refuses_later")),
+    FederationMutation("places are kept", places_are_kept_as_long_as_one_likes, cheats("hoards")),
+    FederationMutation("what is broken stays", what_is_broken_stays, draw_breakdowns),
+    FederationMutation("unpaid work goes on", unpaid_work_goes_on, cheats("never_hears")),
+    FederationMutation("letters are not kept", letters_that_bind_are_not_kept),
 ]

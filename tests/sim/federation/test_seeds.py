@@ -7,7 +7,17 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.sim.federation import draw_federation, draw_steady, step_crashes, try_federation
+from holdfast.sim.federation import (
+    draw_breakdowns,
+    draw_cheats,
+    draw_federation,
+    draw_pauses,
+    draw_replays,
+    draw_steady,
+    step_crashes,
+    try_federation,
+)
+from holdfast.sim.federation.cheating import CHEATS
 from holdfast.sim.federation.scenario import BUCKET, Scenario
 
 BATCH = 10
@@ -18,6 +28,30 @@ def test_seeds(first: int) -> None:
     for seed in range(first, first + BATCH):
         problems = try_federation(draw_federation(seed)).problems
         assert not problems, f"replay: try_federation(draw_federation({seed}))\n{problems}"
+
+
+@pytest.mark.parametrize("draw", [draw_breakdowns, draw_cheats, draw_pauses, draw_replays])
+@pytest.mark.parametrize("first", range(0, 30, BATCH))
+def test_no_honest_participant_loses_by_cheats_or_pauses(
+    first: int, draw: Callable[[int], Scenario]
+) -> None:
+    for seed in range(first, first + BATCH):
+        problems = try_federation(draw(seed)).problems
+        assert not problems, f"replay: try_federation({draw.__name__}({seed}))\n{problems}"
+
+
+def test_cheats_do_business_in_the_seeds() -> None:
+    """Else nothing would be shown: each way to cheat comes to deals, disputes and pauses."""
+    worlds = [try_federation(draw_cheats(seed)).world for seed in range(40)]
+    kinds = {kind for world in worlds for kind in world.scenario.cheats.values()}
+    assert kinds == CHEATS.keys()
+    disputes = sum(
+        len(manager.books.ledger.disputes) for world in worlds for manager in world.honest.values()
+    )
+    assert disputes > 10
+    assert sum(world.moves for world in worlds) > 100
+    assert sum(world.pauses for world in worlds) > 10
+    assert any(world.scenario.breakdowns for world in worlds)
 
 
 def test_planned_moves_compute_every_bucket_at_one_place() -> None:

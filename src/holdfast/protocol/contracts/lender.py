@@ -71,6 +71,8 @@ class Lender:
         """How long a task has not run at its partner, less how long it has, and when it was looked
         at: one that runs half of the time or less comes home."""
         self._recalled: set[LoanId] = set()
+        self._before = {each.id: each.served for each in office.books.loans}
+        """What was served in earlier lives."""
 
     def excuse(self, gap: int, now: int) -> None:
         """We were not running: nobody had that time."""
@@ -237,8 +239,13 @@ class Lender:
             self._fail(loan, now)
 
     def _accept(self, loan: Loan, claim: int, now: int) -> int:
-        """As much of a claim as can be: nothing was served before it was handed over."""
+        """As much of a claim as can be: nothing was served before it was handed over. What we have
+        seen in an earlier life goes by the date, which may have been set back since."""
         passed = max(0, now - loan.handed)
+        started = self._office.started
+        if loan.handed < started:
+            lenience = (loan.duration or 0) + 2 * self._office.rules.patience
+            passed = max(passed, self._before.get(loan.id, 0) + now - started + lenience)
         claim = min(claim, passed + passed // DRIFT)
         self._served[loan.id] = max(claim, self._served_by(loan))
         return self._served[loan.id]
@@ -290,7 +297,8 @@ class Lender:
             self._office.answered(("renew", loan.id))
             if said.period == loan.periods:
                 self._office.write(Served(loan.id, said.period, said.units, now))
-                self._office.clear(sender, loan.id.task)
+                if self.runs(loan.id):
+                    self._office.clear(sender, loan.id.task)
 
     # Coming home.
 
@@ -331,8 +339,10 @@ class Lender:
         self._close(sender, said.loan)
 
     def _judge(self, loan: Loan, now: int) -> None:
-        """One who gives back what is not asked for before its period is over has not kept it."""
-        if loan.id not in self._recalled and not _is_due(loan, now) and loan.periods <= 1:
+        """One who does not run it, or gives back what is not asked for before its period is over,
+        has not kept it."""
+        is_early = loan.id not in self._recalled and not _is_due(loan, now) and loan.periods <= 1
+        if is_early or not self.runs(loan.id):
             self._office.strike(loan.partner, now, loan.id.task)
         else:
             self._office.clear(loan.partner, loan.id.task)

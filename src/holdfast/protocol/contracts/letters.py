@@ -13,7 +13,7 @@ from typing import Final
 
 from holdfast.protocol.contracts.messages import Alive, Beat, Hello, Message
 
-__all__ = ["NONE", "Bound", "Letter", "Mark", "Post"]
+__all__ = ["LOOSE", "NONE", "Bound", "Letter", "Mark", "Post"]
 
 Mark = tuple[int, int]
 """The life of a participant, and a number that begins with 1 in each of its lives."""
@@ -51,7 +51,8 @@ class Post:
         self._bounds = 0
         self._last = last
         self._heard = NONE
-        self._kept: set[Mark] = set()
+        self._kept: dict[Mark, Message] = {}
+        """What was heard that binds, in the present life of the partner."""
 
     def bind(self, message: Message) -> Bound:
         """The place of something new that is said to the partner."""
@@ -77,10 +78,20 @@ class Post:
         """Whether it was written after its sender had heard of this life of mine."""
         return letter.heard[0] == self._life
 
+    def is_in_place(self, letter: Letter) -> bool:
+        """Whether it can be kept and shown: what binds has a place in the chain, and no other
+        letter has that."""
+        mark, message = letter.bound.mark, letter.message
+        if isinstance(message, LOOSE):
+            return mark == NONE
+        return mark != NONE and self._kept.get(mark, message) == message
+
     def is_to_keep(self, letter: Letter) -> bool:
         """Whether it binds its sender, for the first time."""
         mark = letter.bound.mark
         if mark == NONE or mark in self._kept:
             return False
-        self._kept = {each for each in self._kept if each[0] == mark[0]} | {mark}
+        if self._kept and next(iter(self._kept))[0] != mark[0]:
+            self._kept.clear()
+        self._kept[mark] = letter.message
         return True

@@ -59,6 +59,7 @@ class Office:
         self.cost = cost
         self.contracts = contracts
         self.rules = rules
+        self.started = now
         # With the time in it, one whose disk is lost does not begin a life that it has had.
         self.life = max(books.life + 1, now)
         self._bound = bound
@@ -120,12 +121,14 @@ class Office:
 
     def take_in(self, sender: str, letter: Letter, now: int) -> bool:
         """Whether the letter counts: one that was heard before or written to an earlier life does
-        not, whoever has sent it again."""
+        not, whoever has sent it again; nor does one that binds its sender and cannot be shown."""
         post = self._post(sender)
         if not post.is_new(letter):
             return False
         if not post.is_fresh(letter):
             self.say(sender, Hello())
+            return False
+        if not post.is_in_place(letter):
             return False
         self.hear(sender, now)
         if post.is_to_keep(letter):

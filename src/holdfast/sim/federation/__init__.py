@@ -3,7 +3,15 @@
 A scenario is drawn from a seed, run, and judged: `try_federation(draw_federation(seed))`.
 """
 
-from holdfast.sim.federation.drawing import draw_federation, draw_steady, step_crashes
+from holdfast.sim.federation.drawing import (
+    draw_breakdowns,
+    draw_cheats,
+    draw_federation,
+    draw_pauses,
+    draw_replays,
+    draw_steady,
+    step_crashes,
+)
 from holdfast.sim.federation.oracle import FederationTrial, try_federation
 from holdfast.sim.federation.scenario import Participant, Scenario
 from holdfast.sim.federation.world import FederationWorld
@@ -13,7 +21,11 @@ __all__ = [
     "FederationWorld",
     "Participant",
     "Scenario",
+    "draw_breakdowns",
+    "draw_cheats",
     "draw_federation",
+    "draw_pauses",
+    "draw_replays",
     "draw_steady",
     "step_crashes",
     "try_federation",

@@ -19,18 +19,31 @@ from holdfast.protocol.contracts import (
     power,
     queueing,
 )
+from holdfast.sim.federation.cheating import CHEATS
 from holdfast.sim.federation.scenario import (
+    Breakdown,
     Change,
     Crash,
     Cut,
     Participant,
+    Pause,
     Scenario,
+    Step,
     StepCrash,
 )
 from holdfast.sim.federation.world import FederationWorld
 from holdfast.sim.sharing.scenario import Weather
 
-__all__ = ["RULES", "draw_federation", "draw_steady", "step_crashes"]
+__all__ = [
+    "RULES",
+    "draw_breakdowns",
+    "draw_cheats",
+    "draw_federation",
+    "draw_pauses",
+    "draw_replays",
+    "draw_steady",
+    "step_crashes",
+]
 
 RULES = Rules(
     period=SECOND,
@@ -53,6 +66,77 @@ def draw_steady(seed: int) -> Scenario:
 def draw_federation(seed: int) -> Scenario:
     """A few participants, some overloaded, and all that can go wrong until it is calm."""
     return _draw(Random(f"federation {seed}"), seed, faults=True)
+
+
+def draw_pauses(seed: int) -> Scenario:
+    """The network is well and nobody dies; load managers are paused, and letters sent again."""
+    random = Random(f"pauses {seed}")
+    scenario = _draw(random, seed, faults=False)
+    names = list(scenario.participants)
+    return replace(scenario, pauses=_pauses(random, names), replays=random.choice([0.0, 0.2]))
+
+
+def _pauses(random: Random, names: list[str]) -> list[Pause]:
+    return [
+        Pause(
+            random.choice(names),
+            random.randrange(SECOND, CALM - 6 * SECOND),
+            random.choice([SECOND, 4 * SECOND, 6 * SECOND]),
+        )
+        for _ in range(random.randint(1, 4))
+    ]
+
+
+def draw_replays(seed: int) -> Scenario:
+    """Somebody dies for good, and somebody else sends its last letters again and again."""
+    random = Random(f"replays {seed}")
+    scenario = _draw(random, seed, faults=False)
+    name = random.choice(list(scenario.participants))
+    crash = Crash(name, random.randrange(5 * SECOND, CALM), None)
+    return replace(scenario, crashes=[crash], replays=0.2)
+
+
+def draw_breakdowns(seed: int) -> Scenario:
+    """From some time on no task runs at anybody but its owner."""
+    random = Random(f"breakdowns {seed}")
+    scenario = _draw(random, seed, faults=False)
+    at = random.randrange(5 * SECOND, 15 * SECOND)
+    names = list(scenario.participants)
+    return replace(scenario, breakdowns=[Breakdown(name, at, 10**12) for name in names])
+
+
+def draw_cheats(seed: int, kind: str | None = None) -> Scenario:
+    """Some cheat, some are honest; letters are recorded and sent again, machines are paused, their
+    dates are set, and tasks of others do not run. `kind`: all cheats cheat like this."""
+    random = Random(f"cheats {seed}")
+    scenario = _draw(random, seed, faults=seed % 2 == 0)
+    names = list(scenario.participants)
+    random.shuffle(names)
+    kinds = sorted(CHEATS)
+    cheats = {
+        name: kind or random.choice(kinds) for name in names[: random.randint(1, len(names) - 1)]
+    }
+    return replace(
+        scenario,
+        # Short against the run, so that what is lost is seen.
+        rules=replace(RULES, patience=SECOND),
+        # Without a duration there is no time that is paid.
+        contracts=[
+            replace(each, duration=each.duration or 4 * SECOND) for each in scenario.contracts
+        ],
+        changes=(),
+        cheats=cheats,
+        replays=random.choice([0.0, 0.1, 0.3]),
+        pauses=_pauses(random, names) if seed % 3 == 0 else (),
+        steps=[
+            Step(name, random.randrange(CALM), random.choice([-3600, 3600]) * SECOND)
+            for name in names
+            if random.random() < 0.3
+        ],
+        breakdowns=[Breakdown(names[-1], random.randrange(CALM), 10**12)]
+        if random.random() < 0.3
+        else (),
+    )
 
 
 def _draw(random: Random, seed: int, *, faults: bool) -> Scenario:

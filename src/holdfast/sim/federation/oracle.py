@@ -10,6 +10,8 @@ from holdfast.protocol.contracts import SECOND, LoanState, State, reconcile
 from holdfast.protocol.contracts.choosing import bid, choose_offer, choose_taken, keep_apart
 from holdfast.protocol.contracts.proof import Signed, prove
 from holdfast.protocol.contracts.records import Failed
+from holdfast.protocol.contracts.rules import longest_hold
+from holdfast.sim.federation.cheating import SILENT
 from holdfast.sim.federation.scenario import BUCKET, Scenario
 from holdfast.sim.federation.world import FederationWorld
 from holdfast.sim.world import EndlessRunError
@@ -41,7 +43,7 @@ def try_federation(scenario: Scenario) -> FederationTrial:
     except EndlessRunError as error:
         return FederationTrial(world, (f"endless: {error}",))
     found = [*dict.fromkeys(world.problems), *_always(world), *_unfinished(world)]
-    found += _unproven(world)
+    found += [*_unproven(world), *_losses(world)]
     return FederationTrial(world, tuple(found))
 
 
@@ -65,7 +67,9 @@ def _always(world: FederationWorld) -> Iterator[str]:
 def _unfinished(world: FederationWorld) -> Iterator[str]:
     """What must hold when all is calm."""
     yield from _lost(world)
-    up = {name: party.manager for name, party in world.parties.items() if party.is_up}
+    up = world.honest
+    broken = (each.name for each in world.scenario.breakdowns)
+    unreliable = {*world.scenario.cheats, *broken}
     for name, manager in up.items():
         books = manager.books
         for told, (partner, _) in books.untold.items():
@@ -76,7 +80,7 @@ def _unfinished(world: FederationWorld) -> Iterator[str]:
             if holding.state in (State.PREPARING, State.BACK, State.OVERRULED) and lender in up:
                 yield f"{name}: {holding.key} is still {holding.state.value}"
         for loan in books.loans:
-            if loan.state is not LoanState.OUT:
+            if loan.state is not LoanState.OUT and loan.partner not in unreliable:
                 yield f"{name}: loan {loan.id} is still {loan.state.value}"
         for buyer, number in books.promises:
             if buyer in up and number not in up[buyer].books.offers:
@@ -93,28 +97,55 @@ def _unfinished(world: FederationWorld) -> Iterator[str]:
 
 def _unproven(world: FederationWorld) -> Iterator[str]:
     """Entries of an honest ledger that its letters do not bear out."""
-    for party in world.parties.values():
+    for name in world.honest:
+        party = world.parties[name]
         if party.is_up:
             letters = [Signed(*each) for each in party.letters]
             for problem in prove(party.manager.books.ledger, letters).problems:
                 yield f"{party.name} cannot prove: {problem}"
 
 
+def _losses(world: FederationWorld) -> Iterator[str]:
+    """Money that an honest participant has lost to anybody."""
+    scenario, rules = world.scenario, world.scenario.rules
+    acknowledging: set[str] = set()
+    if not (scenario.crashes or scenario.cuts or scenario.pauses or scenario.weather.loss):
+        acknowledging = {name for name, kind in scenario.cheats.items() if kind not in SILENT}
+    for name, manager in world.honest.items():
+        ledger = manager.books.ledger
+        yield from world.bills.seller_losses(ledger, rules, acknowledging)
+        yield from world.bills.buyer_losses(ledger, rules, world.now)
+        for dispute in ledger.disputes.values():
+            if dispute.partner not in world.scenario.cheats:
+                yield f"{name} and {dispute.partner} are both honest and do not agree: {dispute}"
+        for promise in manager.books.promises.values():
+            contract = manager.contracts.of(promise.buyer)
+            if contract is not None:
+                left = promise.until - world.time(world.parties[name])
+                if left > longest_hold(contract, rules):
+                    yield f"{name} keeps a place for {promise.buyer} for {left} µs"
+
+
 def _lost(world: FederationWorld) -> Iterator[str]:
     """Tasks whose outputs do not come, though their owner is there."""
+    rules = world.scenario.rules
+    # Where tasks do not run, each has to be found out.
+    waits = 2 * rules.prepare + rules.patience if world.scenario.breakdowns else 0
+    lag = LAG + waits // BUCKET
     for name, participant in world.scenario.participants.items():
         for task in participant.tasks:
             behind = world.now // BUCKET - world.readers[task.id].next
-            if world.parties[name].is_up and behind > LAG:
+            if name in world.honest and behind > lag:
                 yield f"{task.id} is lost: {behind} buckets behind"
 
 
 def _profitable(world: FederationWorld) -> Iterator[str]:
     """Moves that would pay both and have not been made: it has not converged."""
+    broken = {each.name for each in world.scenario.breakdowns}
     for contract in world.scenario.contracts:
-        buyer, seller = world.parties[contract.buyer], world.parties[contract.seller]
-        if not (buyer.is_up and seller.is_up):
+        if not {contract.buyer, contract.seller} <= world.honest.keys() - broken:
             continue
+        buyer, seller = world.parties[contract.buyer], world.parties[contract.seller]
         books, margin = buyer.manager.books, world.scenario.rules.margin
         movable = {
             key: holding.task

@@ -8,7 +8,18 @@ from dataclasses import dataclass, field
 from holdfast.protocol.contracts import SECOND, Contract, Cost, Load, Rules, Task
 from holdfast.sim.sharing.scenario import Weather
 
-__all__ = ["BUCKET", "Change", "Crash", "Cut", "Participant", "Scenario", "StepCrash"]
+__all__ = [
+    "BUCKET",
+    "Breakdown",
+    "Change",
+    "Crash",
+    "Cut",
+    "Participant",
+    "Pause",
+    "Scenario",
+    "Step",
+    "StepCrash",
+]
 
 BUCKET = SECOND // 5
 """The span of a bucket, and how often there is a new one."""
@@ -49,6 +60,33 @@ class Cut:
 
 
 @dataclass(frozen=True, slots=True)
+class Pause:
+    """A load manager does not run for a while; its tasks do, and its letters wait."""
+
+    name: str
+    at: int
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The date of a participant's machine is set forward, or back; seen when it starts anew."""
+
+    name: str
+    at: int
+    by: int
+
+
+@dataclass(frozen=True, slots=True)
+class Breakdown:
+    """Tasks of others do not run at a participant from then on, though it starts them."""
+
+    name: str
+    at: int
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
 class Change:
     """From then on a task takes this much, wherever it runs."""
 
@@ -68,11 +106,19 @@ class Scenario:
     step_crash: StepCrash | None = None
     cuts: Sequence[Cut] = ()
     changes: Sequence[Change] = ()
+    pauses: Sequence[Pause] = ()
+    steps: Sequence[Step] = ()
+    breakdowns: Sequence[Breakdown] = ()
+    cheats: Mapping[str, str] = field(default_factory=dict)
+    """How a participant cheats, by its name."""
+    replays: float = 0.0
+    """How often a letter is sent again later on, by somebody who has recorded it."""
     unable: float = 0.0
     """How often a task does not start where it should."""
     end: int = 30 * SECOND
 
     @property
     def is_steady(self) -> bool:
-        """Whether nobody crashes and nobody is cut off."""
-        return not self.crashes and self.step_crash is None and not self.cuts
+        """Whether nobody crashes, cheats or is held up, and nobody is cut off."""
+        faults = (self.crashes, self.cuts, self.pauses, self.breakdowns, self.cheats)
+        return not any(faults) and self.step_crash is None

@@ -1,0 +1,77 @@
+"""Money of the honest, held against what the simulator has seen: who ran what, and for how long."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+
+from holdfast.protocol.contracts import Entry, Epoch, Ledger, LoanId, Rules
+from holdfast.protocol.contracts.records import Borrowed
+from holdfast.sim.federation.scenario import BUCKET
+
+__all__ = ["Bills"]
+
+SLACK = 3_000_000
+"""Microseconds of a loan in which nothing is counted: it begins, it ends, beats lag behind."""
+
+
+@dataclass(slots=True)
+class Bills:
+    """Loans as they really went. Times are those of the simulator."""
+
+    borrowed: dict[tuple[str, LoanId], Borrowed] = field(default_factory=dict)
+    """By seller and loan."""
+    buckets: dict[tuple[str, str, Epoch], int] = field(default_factory=lambda: defaultdict(int))
+    """How many buckets a participant has computed of a task, as which epoch."""
+    handed: dict[LoanId, tuple[str, str, int]] = field(default_factory=dict)
+    """Who handed over which task, and when."""
+    ended: dict[LoanId, int] = field(default_factory=dict)
+    restarts: Counter[str] = field(default_factory=Counter)
+
+    def seller_losses(
+        self, ledger: Ledger, rules: Rules, acknowledging: Collection[str]
+    ) -> Iterator[str]:
+        """Nobody serves for nothing for longer than what was ordered, and a few patiences; nor for
+        those that are `acknowledging`, on a network that is well, for what they acknowledge."""
+        for (seller, loan), lent in self.borrowed.items():
+            if seller != ledger.me or lent.duration is None:
+                continue
+            served = self.buckets[seller, lent.task.id, lent.epoch] * BUCKET
+            free = lent.duration + 7 * rules.patience + SLACK
+            if loan.lender in acknowledging:
+                free = 3 * rules.patience + SLACK
+            rate = lent.price * lent.units / lent.duration
+            paid = _paid(ledger, loan)
+            if paid < rate * (1 - rules.tolerance) * (served - free):
+                yield f"{seller} is paid {paid} for {served} µs of {loan}, {rate * served} is right"
+
+    def buyer_losses(self, ledger: Ledger, rules: Rules, now: int) -> Iterator[str]:
+        """Nobody pays for more than the time for which a task was away, and a period ahead; nor
+        for one time twice. Who is started anew cannot know what it has not written down."""
+        restarts = self.restarts[ledger.me]
+        spans: dict[str, int] = defaultdict(int)
+        for loan, (buyer, task, at) in self.handed.items():
+            entries = ledger.of(loan)
+            if buyer != ledger.me or not entries or entries[0].duration is None:
+                continue
+            span = sum(map(_span, entries))
+            away = self.ended.get(loan, now) - at
+            ahead = 0 if loan in ledger.settled else entries[0].duration
+            if restarts:
+                ahead += entries[0].duration + 2 * rules.patience
+            spans[task] += span - ahead
+            if span > away + away // 50 + ahead:
+                yield f"{buyer} pays {span} µs of {loan}, which was away for {away}"
+        for task, span in spans.items():
+            if span > now + now // 50:
+                yield f"{ledger.me} pays {span} µs of {task} within {now}: some of it twice"
+
+
+def _span(entry: Entry) -> int:
+    return entry.served if entry.served is not None else entry.duration or 0
+
+
+def _paid(ledger: Ledger, loan: LoanId) -> float:
+    return math.fsum(each.amount for each in ledger.of(loan))
