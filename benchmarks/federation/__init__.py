@@ -1,1 +1,1 @@
-"""The parts of `make bench PART=federation`."""
+"""What `make bench PART=federation` and `PART=federation-moving` measure."""

@@ -14,13 +14,25 @@ from numpy.typing import NDArray
 
 from holdfast.protocol.contracts.distributions import Bounded
 
-__all__ = ["LOADS", "Graph", "capacities", "diameter", "draw_graph", "draw_loads", "priced"]
+__all__ = [
+    "LOADS",
+    "Graph",
+    "capacities",
+    "diameter",
+    "draw_acceptable",
+    "draw_graph",
+    "draw_loads",
+    "priced",
+]
 
 Ints = NDArray[np.int64]
 
 LOADS: Final = {50: 0.01, 75: -0.22, 125: -0.70, 150: -1.00}
 """Table 7.3: the shape of the distribution of loads, by load in per cent of capacity."""
 LEAST, MOST = 1, 300
+ACCEPTABLE: Final = {50: -1.0, 75: -3.0}
+"""The same on [1, 100], where nobody has too much (7.1.5): the document gives no shape."""
+CAPACITY: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +94,19 @@ def priced(
 def capacities(size: int, random: np.random.Generator | None = None) -> Ints:
     """100 tasks each; or, drawn, 80 to 120."""
     if random is None:
-        return np.full(size, 100, dtype=np.int64)
+        return np.full(size, CAPACITY, dtype=np.int64)
     return random.integers(80, 121, size)
 
 
 def draw_loads(size: int, percent: int, random: np.random.Generator) -> Ints:
     """Whole tasks, drawn from (6.9)."""
     drawn = Bounded(LEAST, MOST, LOADS[percent])(random.random(size))
+    return np.rint(drawn).astype(np.int64)
+
+
+def draw_acceptable(size: int, percent: int, random: np.random.Generator) -> Ints:
+    """Whole tasks, and nobody has more than its capacity."""
+    drawn = Bounded(LEAST, CAPACITY, ACCEPTABLE[percent])(random.random(size))
     return np.rint(drawn).astype(np.int64)
 
 

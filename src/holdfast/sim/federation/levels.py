@@ -42,17 +42,21 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """So many tasks from one to the other."""
+    """So many tasks from one to the other, at this price each."""
 
     slot: int
     buyer: int
     seller: int
     tasks: int
+    price: float
 
 
 class Levels:
-    def __init__(self, graph: Graph, loads: Ints, phases: Ints, *, trace: bool = False) -> None:
-        """`phases`: the slot of each node's first round."""
+    def __init__(
+        self, graph: Graph, loads: Ints, phases: Ints, *, trace: bool = False, above: int = 0
+    ) -> None:
+        """`phases`: the slot of each node's first round. `above`: counter-offers are so many tasks
+        above the valuation, until one was in vain (7.1.4)."""
         self.graph = graph
         self.loads = loads.copy()
         self.slot = 0
@@ -69,6 +73,9 @@ class Levels:
         """The contract of the lowest bid of this round."""
         self._held = np.zeros(len(graph.seller), dtype=bool)
         """Contracts by which a place is kept for a bid."""
+        self._above = above
+        self._concedes = np.zeros(len(graph.seller), dtype=bool)
+        """Contracts by which the last bid was in vain."""
 
     def run(self, slots: int | None = None) -> None:
         """So many slots; or until nothing has moved for long."""
@@ -99,10 +106,11 @@ class Levels:
             contract = self._bidder[winners]
             seller = self.graph.seller[contract]
             self._held[contract] = False
+            self._concedes[contract] = False
             np.subtract.at(self._reserved, seller, 1)
             np.add.at(self.loads, seller, 1)
             self.loads[winners] -= 1
-            self._note(winners, seller, np.ones(len(winners), dtype=np.int64))
+            self._note(winners, seller, np.ones(len(winners), dtype=np.int64), self._bid[winners])
         self._end(nodes)
 
     def _end(self, nodes: Ints) -> None:
@@ -115,6 +123,7 @@ class Levels:
             held = every[self._held[every]]
             np.subtract.at(self._reserved, self.graph.seller[held], 1)
             self._held[held] = False
+            self._concedes[held] = True
             self.counts.releases += len(held)
             self._bid[bidding] = np.inf
         self._at[nodes] = 0
@@ -139,29 +148,33 @@ class Levels:
             self._take_bids(buyer[asked], contract[asked], seller[asked])
         self.loads[buyer] -= taken
         dealt = taken > 0
-        self._note(buyer[dealt], seller[dealt], taken[dealt])
+        self._note(buyer[dealt], seller[dealt], taken[dealt], low[dealt])
         self._end(buyer[dealt])
         self._at[buyer[~dealt]] += 1
         self._due[buyer[~dealt]] = self.slot + 1
 
     def _take_bids(self, buyer: Ints, contract: Ints, seller: Ints) -> None:
-        """Each seller asks for what one more task costs it, and keeps a place."""
+        """Each seller asks for what one more task costs it, or for more, and keeps a place."""
         bids = self.loads[seller] + self._reserved[seller] + 0.5
+        if self._above:
+            most = np.maximum(bids, self.graph.high[contract])
+            bids += np.where(self._concedes[contract], 0, self._above)
+            bids = np.minimum(bids, most)
         self._reserved[seller] += 1
         self._held[contract] = True
         is_lower = bids < self._bid[buyer]
         self._bid[buyer[is_lower]] = bids[is_lower]
         self._bidder[buyer[is_lower]] = contract[is_lower]
 
-    def _note(self, buyer: Ints, seller: Ints, tasks: Ints) -> None:
+    def _note(self, buyer: Ints, seller: Ints, tasks: Ints, price: Ints | Floats) -> None:
         if not len(buyer):
             return
         self.last_move = self.slot
         self.counts.deals += len(buyer)
         self.counts.tasks += int(tasks.sum())
         if self.moves is not None:
-            for each in zip(buyer.tolist(), seller.tolist(), tasks.tolist(), strict=True):
-                self.moves.append(Moved(self.slot, *each))
+            columns = (buyer.tolist(), seller.tolist(), tasks.tolist(), price.tolist())
+            self.moves += [Moved(self.slot, *each) for each in zip(*columns, strict=True)]
 
 
 def _rank(seller: Ints) -> Ints:
