@@ -17,7 +17,7 @@ class Scale:
     """Contracts at least, as in the document."""
     fixed_seeds: int = 10
     """With fixed prices, and where the document says something of all its ten graphs."""
-    mixed_seeds: int = 3
+    mixed_seeds: int = 2
     varying_size: int = 330
     phases: tuple[tuple[float, float], ...] = ((250, 50), (300, 10), (200, 1))
     """Seconds of each phase, and the mean seconds between tasks that come and that go."""

@@ -11,7 +11,7 @@ from holdfast.sim.federation.baselines import auction, optimum, overload, unused
 from holdfast.sim.federation.graphs import capacities, diameter, draw_graph, draw_loads, priced
 from holdfast.sim.federation.levels import SLOTS, Levels
 from holdfast.sim.federation.lockstep import Lockstep
-from holdfast.sim.federation.variants import VARIANTS, converge, vary
+from holdfast.sim.federation.variants import VARIANTS, converge, progress, vary
 
 FIXED, RANGE, MIXED_FIXED, MIXED_RANGE = VARIANTS
 
@@ -104,6 +104,43 @@ def test_overloaded_systems_use_their_capacity(variant, contracts: int, bound: f
 
 def test_fixed_prices_come_to_an_end_at_once() -> None:
     assert converge(995, 3, 75, FIXED, 1).seconds <= 10
+
+
+def test_most_of_the_benefit_comes_before_the_end() -> None:
+    found = converge(200, 3, 75, RANGE, 1)
+    assert 0 < found.soon < found.seconds
+    course = progress(200, 3, 75, RANGE, 1)
+    assert sum(each.tasks for each in course) == found.counts.tasks
+    assert course[-1].left == found.overload * found.loads.sum()
+    left = [each.left for each in course]
+    assert left == sorted(left, reverse=True)
+    start = found.start_overload * found.loads.sum()
+    wanted = start - 0.95 * (start - left[-1])
+    second = next(each for each in course if each.left <= wanted)
+    assert second.number - 1 <= found.soon <= second.number
+
+
+@pytest.mark.parametrize("above", [1, 2])
+def test_who_asks_for_more_than_its_valuation_sells_at_the_second_attempt(above: int) -> None:
+    """With 10 tasks here and 8 there one more costs 8.5 there and saves 9.5 here."""
+
+    def sold(above: int) -> list[tuple[int, float]]:
+        graph = priced([(0, 1)], np.array([10, 10]), 5, np.random.default_rng(1))
+        phases = np.array([0, 10**6])
+        levels = Levels(graph, np.array([10, 8]), phases, trace=True, above=above)
+        levels.run(3 * SLOTS)
+        assert levels.moves is not None
+        return [(each.slot // SLOTS, each.price) for each in levels.moves]
+
+    assert sold(0) == [(0, 8.5)]
+    # 9.5 saves nothing, so it is for the valuation a round later.
+    assert sold(above) == [(1, 8.5)]
+    assert not any(price > 10 for _, price in sold(above))
+
+
+def test_counter_offers_above_the_valuation_leave_the_same_load() -> None:
+    plain, higher = (converge(200, 3, 50, RANGE, 1, above=above) for above in (0, 2))
+    assert higher.overload == pytest.approx(plain.overload, abs=0.001)
 
 
 def test_small_changes_move_little() -> None:
