@@ -225,6 +225,50 @@ def test_verifiers_that_do_not_stay_are_in_the_account(
     assert "verifier 1 has ended" in Account.read(desk.submissions[0].folder).failure
 
 
+class Still:
+    """A process that does nothing, or has ended with a code."""
+
+    def __init__(self, code: int | None = None) -> None:
+        self._code = code
+
+    def poll(self) -> int | None:
+        return self._code
+
+    def ask_to_end(self) -> None:
+        pass
+
+    def end(self, patience: float) -> None:
+        pass
+
+
+class Partly(ThreadLauncher):
+    """Only some verifiers can be started; if fewer than two, replicas do nothing."""
+
+    def __init__(self, submission: Submission, there: int) -> None:
+        super().__init__(submission, ())
+        self._there = there
+
+    def start_verifier(self, number: int) -> Running:
+        return super().start_verifier(number) if number <= self._there else Still(1)
+
+    def start_replica(self, number: int, pool: Pool) -> Running:
+        return super().start_replica(number, pool) if self._there > 1 else Still()
+
+
+def test_more_than_half_of_the_verifiers_are_enough(desk: Desk) -> None:
+    config = Config(pools=hosts(4), linger=60.0, verifiers=3)
+    account = desk.verify(config=config, launch=lambda submission: Partly(submission, 2))
+    assert account.output is not None
+    assert desk.is_right(account.output)
+    assert account.findings == ()
+
+
+def test_half_of_the_verifiers_are_not_enough(desk: Desk) -> None:
+    config = Config(pools=hosts(4), linger=60.0, verifiers=3)
+    with pytest.raises(JobFailedError, match="verifier 2 has ended 3 times"):
+        desk.verify(config=config, launch=lambda submission: Partly(submission, 1))
+
+
 @pytest.mark.parametrize("error", [StoreUnavailableError("--output: no space"), KeyError("bug")])
 def test_an_error_at_the_end_is_in_the_account(
     desk: Desk, monkeypatch: pytest.MonkeyPatch, error: Exception

@@ -23,6 +23,8 @@ from holdfast.verify.progress import (
     Submitted,
     Ticked,
     VerifierStarted,
+    Writing,
+    Written,
 )
 
 LIFE: list[Noted] = [
@@ -37,6 +39,9 @@ LIFE: list[Noted] = [
     Started(6.0, 2, "spare"),
     AgreedUpon(7.0, "hourly", b"x"),
     Dissented(7.5, "total", Run(0, 1), 1),
+    Writing(7.6, "most"),
+    Writing(7.7, "least"),
+    Written(7.8, "least", "warehouse/least"),
     Delivering(8.0, 12, 1, 2, 3),
     Ticked(10.0),
 ]
@@ -57,6 +62,8 @@ def test_one_life() -> None:
     assert known.replica(2).failures == 1
     assert known.verifier_starts == 1
     assert known.agreed == {"hourly": b"x"}
+    assert known.writes == {"most": False, "least": True}
+    assert known.written == {"least": "warehouse/least"}
     assert known.dissents == {("total", Run(0, 1), 1)}
     assert known.ran(1) == 9.0
     assert known.ran(2) == 3.0 + 4.0

@@ -197,8 +197,6 @@ class Coordinator:
         """Until the result was there, or was given up."""
         self._rows: int | None = None
         """Of the result, when it is delivered."""
-        self._written: dict[str, str] = {}
-        """Where each write of the program went."""
         self._room_due = 0.0
         self._is_reopened = False
         """Whether the job was done, and of its result no good copy was left."""
@@ -659,8 +657,7 @@ class Coordinator:
             if not is_done:
                 self._note(Writing(self._now, name))
                 write_staged(places[0], target, f"{self.submission.name}.{name}", self._settings)
-                self._note(Written(self._now, name))
-            self._written[name] = str(target)
+                self._note(Written(self._now, name, str(target)))
             for place in places:
                 shutil.rmtree(place)
 
@@ -721,7 +718,7 @@ class Coordinator:
             warning="; ".join(filter(None, warnings)),
             folder=submission.folder,
             arguments=submission.arguments,
-            written=self._written,
+            written=dict(self._log.progress.written),
             receipt=digest_of_receipt(self._output) if is_verified else "",
             pinned=submission.pins,
             pins=submission.plan.pins.hex(),

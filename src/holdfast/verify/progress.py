@@ -139,6 +139,8 @@ class Written(_Entry, frozen=True, tag="written"):
 
     at: float
     name: str
+    target: str
+    """For people."""
 
 
 class Ticked(_Entry, frozen=True, tag="ticked"):
@@ -198,6 +200,8 @@ class Progress:
     deliveries: list[Delivering] = field(default_factory=list)
     writes: dict[str, bool] = field(default_factory=dict)
     """Those that were begun; True if they are done."""
+    written: dict[str, str] = field(default_factory=dict)
+    """Where those went that are done."""
     _now: float = 0.0
     """When something was noted last, in this life."""
 
@@ -239,8 +243,9 @@ class Progress:
                 self.deliveries.append(event)
             case Writing(_, name):
                 self.writes[name] = False
-            case Written(_, name):
+            case Written(_, name, target):
                 self.writes[name] = True
+                self.written[name] = target
 
     def replica(self, number: int) -> Past:
         return self.replicas.setdefault(number, Past())
