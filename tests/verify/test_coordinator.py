@@ -8,23 +8,30 @@ from __future__ import annotations
 import json
 import re
 import time
+from dataclasses import replace
 from itertools import count, repeat
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable
 
 from harness.verified.cases import ACCUSATIONS, STAGES, Case, is_bill, judge, run_plain
 from harness.verified.holds import Hold, Seen
 from harness.verified.lies import Lie, Wrong
 from harness.verified.plain import ThreadLauncher, write_energy
+from holdfast.errors import StoreUnavailableError
 from holdfast.protocol.verification import Kind, Mode, Run
 from holdfast.verify.account import Account
 from holdfast.verify.config import ALL_TO_ALL, Config
 from holdfast.verify.confinement import can_confine
 from holdfast.verify.coordinator import HUNG, Coordinator, _Verifier
 from holdfast.verify.placement import plan_placement
-from holdfast.verify.submission import submit
+from holdfast.verify.progress import Log, Writing
+from holdfast.verify.submission import Submission, submit
+from holdfast.verify.targets import Target
 
 
 def liars(
@@ -84,6 +91,47 @@ def test_a_source_that_a_replica_rewrites_ends_the_job_with_its_name(
         r"source (readings|contracts): \S*\1\.parquet was changed after the job was submitted",
         account.failure,
     )
+
+
+def staged(folder: Path, target: Target) -> Path:
+    """A result of which the program writes one stage."""
+    part = folder / f"part-{len(list(folder.glob('part-*')))}"
+    row = {"target": target.encode()}
+    for name, rows in (("w", [{"n": 1}, {"n": 2}]), ("w.target", [row])):
+        (part / name).mkdir(parents=True)
+        pq.write_table(pa.Table.from_pylist(rows), part / name / "00000.parquet")
+    return part
+
+
+def write(folder: Path, submission: Submission, target: Target) -> dict[str, bool]:
+    """As a coordinator does that was started again; what its journal says then."""
+    placement = plan_placement((1, 2, 3, 4), (), shared=True)
+    launcher = ThreadLauncher(submission, ())
+    part = staged(folder, target)
+    with Coordinator(submission, placement, launcher, folder / "out") as coordinator:
+        coordinator._write(part)
+        assert list(part.iterdir()) == [], "it is no part of the output"
+        return dict(coordinator._log.progress.writes)
+
+
+def test_a_coordinator_that_is_started_again_writes_once(tmp_path: Path) -> None:
+    file, _ = write_energy(tmp_path / "job", 1)
+    config = Config(storage=str(tmp_path / "storage"), work=str(tmp_path / "work"))
+    submission = replace(submit(file, config), writes=("w",))
+    table = Target("delta", "append", str(tmp_path / "table"), None, (), {})
+    for _ in range(2):
+        assert write(tmp_path, submission, table) == {"w": True}
+    assert DeltaTable(tmp_path / "table").to_pyarrow_table()["n"].to_pylist() == [1, 2]
+
+
+def test_what_may_have_been_written_elsewhere_is_not_written_again(tmp_path: Path) -> None:
+    file, _ = write_energy(tmp_path / "job", 1)
+    config = Config(storage=str(tmp_path / "storage"), work=str(tmp_path / "work"))
+    submission = replace(submit(file, config), writes=("w",))
+    with Log(submission.folder) as log:
+        log.note(Writing(1.0, "w"))
+    with pytest.raises(StoreUnavailableError, match=r"killed while it wrote to db\.t, and nobody"):
+        write(tmp_path, submission, Target("parquet", "append", None, "db.t", (), {}))
 
 
 @pytest.mark.parametrize("mode", Mode)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import InvalidArgumentError
-from holdfast.verify.receipts import NAME, Receipt, check_receipt, digest_of_receipt
+from holdfast.verify.receipts import NAME, Receipt, check_receipt, digest_of_receipt, read_receipt
 
 RECEIPT = Receipt(
     submission="bill-1", job="bill", arguments=(), pinned={}, pins="", stages={}, written={}
@@ -25,6 +25,7 @@ def folder(tmp_path: Path) -> Path:
 
 def test_what_is_as_it_was_delivered_passes(folder: Path) -> None:
     assert list(check_receipt(folder)) == []
+    assert set(read_receipt(folder).files) == {"bills/a", "bills/b"}
     before = digest_of_receipt(folder)
     RECEIPT.write(folder)
     assert digest_of_receipt(folder) == before

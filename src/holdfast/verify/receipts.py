@@ -12,7 +12,7 @@ import msgspec
 from holdfast.errors import InvalidArgumentError
 from holdfast.verify.pinned_files import pin_files
 
-__all__ = ["NAME", "Receipt", "check_receipt", "digest_of_receipt"]
+__all__ = ["NAME", "Receipt", "check_receipt", "digest_of_receipt", "read_receipt"]
 
 NAME: Final = "_receipt.json"
 """Spark leaves out files whose names begin like this."""
@@ -47,15 +47,7 @@ def digest_of_receipt(folder: Path) -> str:
 
 def check_receipt(folder: Path) -> Iterator[str]:
     """Each file that is not as it was delivered, gone, or new."""
-    path = folder / NAME
-    try:
-        receipt = msgspec.json.decode(path.read_bytes(), type=Receipt)
-    except OSError as error:
-        raise InvalidArgumentError(
-            f"{path}: {error.strerror}; name a folder that `holdfast verify` has delivered"
-        ) from error
-    except msgspec.MsgspecError as error:
-        raise InvalidArgumentError(f"{path}: {error}; this is no receipt of a job") from error
+    receipt = read_receipt(folder)
     found = _digests(folder)
     for name in sorted({*found, *receipt.files}):
         if name not in found:
@@ -64,6 +56,18 @@ def check_receipt(folder: Path) -> Iterator[str]:
             yield f"{name}: is new"
         elif found[name] != receipt.files[name]:
             yield f"{name}: has other bytes"
+
+
+def read_receipt(folder: Path) -> Receipt:
+    path = folder / NAME
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Receipt)
+    except OSError as error:
+        raise InvalidArgumentError(
+            f"{path}: {error.strerror}; name a folder that `holdfast verify` has delivered"
+        ) from error
+    except msgspec.MsgspecError as error:
+        raise InvalidArgumentError(f"{path}: {error}; this is no receipt of a job") from error
 
 
 def _digests(folder: Path) -> dict[str, str]:
