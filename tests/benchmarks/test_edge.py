@@ -29,7 +29,7 @@ from holdfast.protocol.edge import aggregates
 def test_lines_are_the_events_they_stand_for(keys: int) -> None:
     simulated = Simulated("s1", 1_790_000_000_123_457, 18_300, seed=3, keys=keys)
     text = lines(simulated, 40, 1_040)
-    reader = Lines("jsonl", lambda: 0)
+    reader = Lines("jsonl", lambda: simulated.start)
     times, values, names = reader.feed(text)
     right = simulated.events(40, 1_040)
     assert reader.bad == 0

@@ -404,3 +404,29 @@ def test_two_that_only_the_sensors_hear_fight_ever_more_rarely(
     assert sum(answer or 0 for answer in rig.answers()) == count
     assert all(window.complete for window in rig.windows)
     rig.step(until=lambda: all(rig.child(f"c{n}").owned == (n,) for n in range(children)))
+
+
+def test_what_the_only_one_left_has_missed_is_said() -> None:
+    """It lived throughout, but was held for dead when the others had the events, and got no copy:
+    the limit of exactly once that the documentation names."""
+    sensor = replace(SENSOR, refresh=300)
+    rig = Rig(3, 1, child=replace(CHILD, give_up=1_000), sensor=sensor)
+    rig.step(500)
+    rig.emit(range(1_000, 1_200, 10))
+    rig.step(500)
+    rig.lose = lambda sender, message, to: "c0" in (sender, to)
+    rig.step(until=lambda: "c0" in rig.child("c1").tenure.down)
+    rig.step(until=lambda: "c0" in rig.child("c2").tenure.down)
+    rig.emit(range(1_200, 1_700, 10))
+    rig.step(until=lambda: rig.sensor("s0").buffered == 0)
+    rig.kill("c1")
+    rig.kill("c2")
+    rig.lose = lambda sender, message, to: False
+    rig.step(until=lambda: rig.child("c0").owned == (0, 1, 2))
+    rig.emit(range(1_700, 3_100, 10))
+    rig.step(until=lambda: len(rig.windows) == 3)
+    first, short, whole = rig.windows
+    assert (first.complete, whole.complete, whole.answer) == (True, True, 100)
+    assert not short.complete
+    assert (short.answer or 0) + short.missing == 100
+    assert sum(window.lost for window in rig.windows) == 100 - (short.answer or 0) == 50

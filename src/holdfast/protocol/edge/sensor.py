@@ -282,7 +282,7 @@ class Sensor:
             case RootTime():
                 self._measure(message, now)
             case SensorWelcome():
-                return self._enter(message, now)
+                return self._enter(sender, message, now)
             case Resume() if message.partition in self._routes:
                 return self._resume(sender, message, now)
             case Fenced() if message.partition in self._routes:
@@ -317,13 +317,17 @@ class Sensor:
             if route is not None and claim.rank > route.claim.rank:
                 route.claim = claim
 
-    def _enter(self, message: SensorWelcome, now: int) -> list[Send]:
+    def _enter(self, sender: str, message: SensorWelcome, now: int) -> list[Send]:
         nodes = (claim.node for claim in message.claims)
         self._children = tuple(dict.fromkeys((*self._children, *nodes)))
         self._has_left |= message.end is not None
         if self._routes:
             self._learn(message.claims)
-            return []
+            # One that has not heard of a taker, and the taker is dead: nobody else knows.
+            routes = ((self._routes.get(claim.partition), claim) for claim in message.claims)
+            return [
+                _fenced(sender, route) for route, claim in routes if route and claim != route.claim
+            ]
         if not message.claims or not self._is_measured:
             return []
         self._ask_at = now + self.options.refresh
