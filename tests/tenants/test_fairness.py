@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections import defaultdict
+from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +60,15 @@ def test_a_tenant_with_one_entry_is_in_the_next_batch_whatever_another_has_queue
         queue.take_updates(flat, Budget(1000, 10**6, 10**6))
         queue.add([Item(200_000 + n, "ben", "ben/o/s", False, 1)])
         assert "ben" in {e.tenant for e in queue.take_updates(flat, Budget(1000, 10**6, 10**6))}
+
+
+def test_a_batch_is_shared_by_all_that_wait() -> None:
+    queue = FairQueue()
+    for n, tenant in enumerate("abcd" * 1000):
+        queue.add([Item(n, tenant, f"{tenant}/o/s", False, 1)])
+    for _ in range(20):
+        taken = queue.take_updates(flat, Budget(400, 10**6, 10**6))
+        assert Counter(item.tenant for item in taken) == dict.fromkeys("abcd", 10)
 
 
 def test_an_entry_larger_than_all_bounds_goes_alone() -> None:
