@@ -11,6 +11,7 @@ from holdfast.protocol.comparison import Comparison
 from holdfast.protocol.gates import Sample
 from holdfast.protocol.messages import Again, Gap, Item, Stable
 from holdfast.protocol.states import State
+from holdfast.protocol.vote_intake import SLOW
 from holdfast.tuples import Segment
 from tests.protocol.vote_rig import GRACE, KEY, NAMES, SIZE, Talk, bucket, buckets
 
@@ -136,6 +137,37 @@ def test_sampling_passes_over_one_that_keeps_back_what_others_have(
                 reader.say(name, buckets(*range(reader.intake.position // SIZE, 3)), now)
     assert reader.released == [bucket(number) for number in range(3)]
     assert not reader.intake.findings.accused
+
+
+def test_sampling_passes_over_one_that_comes_too_slowly_to_what_others_have() -> None:
+    """As one does that tells all of it, but in disorder: a bucket now and then is the next."""
+    reader = talk("sample")
+    reader.look()
+    for name in NAMES[1:]:
+        reader.say(name, buckets(*range(AHEAD)), 1)
+    for number in range(4 * SLOW):
+        now = 1 + number * GRACE // 2
+        reader.say("w", buckets(number), now)
+        reader.look(now)
+        for name in NAMES[1:]:
+            if name in reader.asked and reader.asked[name].after == reader.intake.position:
+                reader.publish(name, AHEAD, now)
+    assert reader.released == [bucket(number) for number in range(AHEAD)]
+    assert not reader.intake.findings.accused
+
+
+def test_sampling_does_not_leave_one_that_is_behind_and_keeps_up() -> None:
+    reader = talk("sample")
+    reader.look()
+    for number in range(20 * SLOW):
+        now = 1 + number * GRACE // 2
+        for name in NAMES[1:]:
+            reader.publish(name, number + 3, now)
+        reader.say("w", buckets(number), now)
+        reader.look(now)
+    assert isinstance(reader.intake.gate, Sample)
+    assert reader.intake.gate.trusted == "w"
+    assert reader.released == [bucket(number) for number in range(20 * SLOW)]
 
 
 def test_sampling_does_not_leave_the_trusted_one_for_fewer_than_have_to_agree() -> None:

@@ -62,6 +62,8 @@ FOUND = [
     (920000314, Options(policy="order", faults="none")),
     # A reader that had lost its state waited for the vote of a replica that kept it no longer.
     (813001688, Options(policy="vote", faults="frequent")),
+    # Of one that was trusted and told all in disorder, a bucket or two came with each heartbeat.
+    (1795033529, Options(policy="sample", faults=UNRULY)),
     # Slow stages take long for what a short fault has kept from them: a fault of the oracle.
     (1500150454, Options(faults="varied")),
 ]

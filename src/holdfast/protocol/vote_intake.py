@@ -61,6 +61,8 @@ LARGEST: Final = 2**62
 he is well he will not understand it."""
 HEAVY: Final = 64 << 20
 """With so many bytes of copies waiting, nobody is read who has given the bucket to decide on."""
+SLOW: Final = 4
+"""So many times the grace a trusted replica has for what others had before."""
 ROOM: Final = 32
 """With more copies than this waiting, the fastest replica rests, unless told otherwise."""
 
@@ -134,6 +136,8 @@ class VoteIntake:
         self._trusted: str | None = None
         self._stands: tuple[tuple[int, str], int] = (-1, ""), 0
         """Of a gate that samples: its next bucket and the replica to give it, and since when."""
+        self._goal: tuple[tuple[int, str], int] = (-1, ""), 0
+        """The bucket that others had come to, and the replica to come there, and since when."""
         self._was_away = True
         """Whether the replicas may have gone on without us."""
         self._redos: dict[int, Recalculate] = {}
@@ -215,18 +219,25 @@ class VoteIntake:
 
     def _leave_who_gives_nothing(self, states: Mapping[str, State], now: int) -> None:
         """Trust another replica if the trusted one is gone, or keeps back what as many others have
-        as have to agree. Of these rather one that does not claim to be far ahead: it may forge."""
+        as have to agree, or comes there too slowly, as one does that tells it in disorder. Of these
+        rather one that does not claim to be far ahead: it may forge."""
         if not isinstance(self.gate, Sample):
             return
         self.gate.fail([name for name, state in states.items() if state is State.FAILURE])
-        at, since = self._stands
-        if at != (self.gate.next, self.gate.trusted) or self.is_paused:
-            self._stands = (self.gate.next, self.gate.trusted), now
-        elif now >= since + self.grace:
-            counters = self._counters
-            others = [name for name in counters if counters[name] > at[0] and name != at[1]]
-            if len(others) >= self.quorum:
-                self.gate.pass_over(sorted(others, key=counters.__getitem__))
+        following, trusted, counters = self.gate.next, self.gate.trusted, self._counters
+        others = [name for name in counters if counters[name] > following and name != trusted]
+        are_enough = len(others) >= self.quorum
+        if self._stands[0] != (following, trusted) or self.is_paused:
+            self._stands = (following, trusted), now
+        goal, of = self._goal[0]
+        if goal <= following or of != trusted or self.is_paused:
+            agreed = sorted(map(counters.__getitem__, others), reverse=True)
+            goal = agreed[self.quorum - 1] if are_enough else following
+            self._goal = (goal, trusted), now
+        gives_nothing = now >= self._stands[1] + self.grace
+        is_slow = goal > following and now >= self._goal[1] + SLOW * self.grace
+        if are_enough and (gives_nothing or is_slow):
+            self.gate.pass_over(sorted(others, key=counters.__getitem__))
 
     def _follow_trust(self) -> list[Send]:
         """Another replica is trusted now: read it anew from where nothing has been released, or
