@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
+import resource
 import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from threading import Thread
 
 import pytest
 
 from harness.floods import BOUND, flood, peak_memory
 from holdfast.wire.addresses import Address
 from holdfast.wire.client import LogClient, fetch
-from holdfast.wire.front import FIRST, MOST_STRANGERS, Front
+from holdfast.wire.front import FIRST, MOST_HELD, MOST_STRANGERS, Front
 from holdfast.wire.ledger import Ledger
 from holdfast.wire.security import Security
 from holdfast.wire.server import LogServer
@@ -168,3 +172,147 @@ def test_nothing_is_left_on_disk(
     with LogServer(LOOPBACK, TOKEN, Recorder()) as server:
         assert os.listdir(tmp_path) == []
         assert fetch(server.address, TOKEN, b"rows 1").equals(readings(1))
+
+
+def frame(kind: int, call: int, data: bytes, *, ends: bool = False) -> bytes:
+    return len(data).to_bytes(3, "big") + bytes([kind, ends]) + call.to_bytes(4, "big") + data
+
+
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(4, 0, b"")
+
+
+class _Open:
+    """A caller of a front, and the other end of its connection, which is read all the time."""
+
+    def __init__(self, front: Front, behind: _Behind) -> None:
+        self._front = front
+        self.caller = socket.create_connection(("127.0.0.1", front.port))
+        self.caller.settimeout(60)
+        self._end, self._name = behind.accept()
+        self.count = 0
+        self._thread = Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def send(self, *frames: bytes) -> bool:
+        """Whether the connection still stands when it is taken in; another call begins then."""
+        wanted = self.count + sum(map(len, frames))
+        try:
+            for each in frames:
+                self.caller.sendall(each)
+        except OSError:
+            return False
+        wait_for(lambda: self.count >= wanted or not self._thread.is_alive())
+        self._front.admit(self._name)
+        return self._thread.is_alive()
+
+    def close(self) -> None:
+        self.caller.close()
+        self._thread.join()
+        self._end.close()
+
+    def _read(self) -> None:
+        with suppress(OSError):
+            while data := self._end.recv(1 << 20):
+                self.count += len(data)
+
+
+@contextmanager
+def opened(count: int, allowance: int) -> Iterator[tuple[Ledger, list[_Open]]]:
+    ledger = Ledger("here")
+    front = Front(Address(*LOOPBACK), TOKEN, ledger, allowance, patience=600.0)
+    behind = _Behind(front)
+    callers = [_Open(front, behind) for _ in range(count)]
+    try:
+        yield ledger, callers
+    finally:
+        for each in (*callers, behind):
+            each.close()
+        front.stop()
+        front.close()
+
+
+def test_a_call_without_end_is_bounded_whatever_others_its_caller_makes() -> None:
+    piece = frame(0, 1, bytes(16 << 10))
+    with opened(2, 1 << 20) as (ledger, (liar, honest)):
+        assert liar.send(PREFACE, frame(1, 1, b"headers"))
+        assert honest.send(PREFACE)
+        for number in range(1, 200, 2):
+            # Cut anywhere.
+            body = frame(0, number, bytes(16 << 10)) + frame(0, number, b"end", ends=True)
+            sent = frame(1, number, b"headers") + body
+            assert honest.send(sent[:11], sent[11:5000], sent[5000:])
+        count = 0
+        while liar.send(piece) and count < 100:
+            count += 1
+        assert count * (16 << 10) < 1 << 20
+        assert honest.send(frame(1, 401, b"headers", ends=True))
+        assert ledger.refused == {"flood": 1}
+
+
+def test_what_callers_hold_together_is_bounded() -> None:
+    each = 4 << 20
+    piece = frame(0, 1, bytes(1 << 20))
+    count = MOST_HELD // each + 4
+    with opened(count, each + (1 << 20)) as (ledger, callers):
+        for caller in callers:
+            caller.send(PREFACE, frame(1, 1, b"headers"))
+            # Each piece after a call that has begun.
+            for _ in range(4):
+                if not caller.send(piece):
+                    break
+        assert ledger.refused["flood"] >= 4
+
+
+def test_the_front_goes_on_when_no_thread_could_be_started(
+    server: LogServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = Thread.start
+
+    def fail(thread: Thread) -> None:
+        if thread.name.startswith("holdfast front"):
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Thread, "start", fail)
+        with socket.create_connection(server.address) as refused:
+            refused.settimeout(60)
+            assert refused.recv(1) == b""
+    assert fetch(server.address, TOKEN, b"rows 1").equals(readings(1))
+
+
+def test_the_folder_of_temporary_files_may_have_a_long_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / ("long" * 30)
+    folder.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    with LogServer(LOOPBACK, TOKEN, Recorder()) as server:
+        assert fetch(server.address, TOKEN, b"rows 1").equals(readings(1))
+
+
+def test_one_host_does_not_take_all_connections() -> None:
+    """As many as the process may open files for."""
+    most, hard = 64, resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (8 * most, hard))
+    try:
+        ledger = Ledger("here")
+        front = Front(Address(*LOOPBACK), TOKEN, ledger)
+        behind = _Behind(front)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    ends = []
+    callers = []
+    try:
+        for _ in range(2 * most):
+            callers.append(socket.create_connection(("127.0.0.1", front.port)))
+            end, name = behind.accept()
+            front.admit(name)
+            ends.append(end)
+        assert ledger.refused["connection"] >= most
+    finally:
+        for each in (*callers, *ends, behind):
+            each.close()
+        front.stop()
+        front.close()

@@ -4,13 +4,17 @@ gRPC reads a call as a whole before anybody can refuse it, and Flight gives no w
 the front listens where others call and passes their bytes on to the Flight server behind it, which
 listens on a Unix socket that nobody else can open. Of a connection it takes `FIRST` bytes, and more
 only when a call of it was admitted. It ends TLS: what comes from beyond this machine is encrypted
-up to here. Without TLS bytes are passed on in the kernel.
+up to here. Without TLS and allowance bytes are passed on in the kernel. With an allowance the
+front follows the frames of HTTP/2: a call may go on for ever while others on its connection begin,
+and gRPC keeps all of it.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
+import resource
+import secrets
 import shutil
 import socket
 import ssl
@@ -36,6 +40,9 @@ KNOCK: Final = "knock"
 MOST_STRANGERS: Final = 32
 """Connections of which no call was admitted yet."""
 MOST_CALLERS: Final = 1024
+"""Connections, if the process may have so many open files: each takes `_FILES`."""
+MOST_HELD: Final = 64 << 20
+"""Bytes that all callers together have sent of calls that have not begun."""
 PATIENCE_S: Final = 10.0
 """Until a call must have been admitted."""
 STALL_S: Final = 5.0
@@ -44,6 +51,52 @@ _PIECE: Final = 1 << 20
 _STRANGERS_PIECE: Final = 64 << 10
 _TLS_PIECE: Final = 256 << 10
 _BACKLOG: Final = 128
+_FILES: Final = 8
+"""Open files for each connection, and some for all else."""
+_PREFACE_SIZE: Final = 24
+_HEAD_SIZE: Final = 9
+_DATA, _HEADERS, _RESET, _CONTINUATION = 0, 1, 3, 9
+"""Kinds of frames of HTTP/2 (RFC 9113)."""
+_END_STREAM: Final = 1
+_CALL_BYTES: Final = 4 << 10
+"""That an open call takes besides what it sends."""
+
+
+class _OpenCalls:
+    """The bytes of calls that a caller has not sent as a whole, by the frames that it sends."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self._skipped = _PREFACE_SIZE
+        """Bytes until the next frame."""
+        self._head = b""
+        self._sizes: dict[int, int] = {}
+
+    def take(self, data: bytes) -> None:
+        at = 0
+        while at < len(data):
+            if self._skipped:
+                step = min(self._skipped, len(data) - at)
+                self._skipped -= step
+            else:
+                step = min(_HEAD_SIZE - len(self._head), len(data) - at)
+                self._head += data[at : at + step]
+                if len(self._head) == _HEAD_SIZE:
+                    self._begin(self._head)
+                    self._head = b""
+            at += step
+
+    def _begin(self, head: bytes) -> None:
+        length, kind, flags = int.from_bytes(head[:3], "big"), head[3], head[4]
+        call = int.from_bytes(head[5:], "big") & 0x7FFFFFFF
+        self._skipped = length
+        is_last = kind in (_DATA, _HEADERS) and flags & _END_STREAM
+        if is_last or kind == _RESET:
+            self.size -= self._sizes.pop(call, 0)
+        elif kind in (_DATA, _HEADERS) or (kind == _CONTINUATION and call in self._sizes):
+            more = length + (0 if call in self._sizes else _CALL_BYTES)
+            self._sizes[call] = self._sizes.get(call, 0) + more
+            self.size += more
 
 
 class _Caller:
@@ -65,13 +118,22 @@ class _Caller:
         self._left: int | None = FIRST
         """Bytes that it may send; None for any number."""
         self._change = Condition()
+        self._spent = 0
+        """Bytes that it has sent since a call of it was admitted last."""
+        self.calls = _OpenCalls()
         self.is_over = False
+
+    @property
+    def held(self) -> int:
+        """Bytes of it that gRPC may hold, of calls that have not begun."""
+        return self._spent + self.calls.size
 
     def admit(self, allowance: int | None) -> None:
         """Something of what it has sent was taken in: it may send so much more."""
         with self._change:
             self.is_admitted = True
             self._left = allowance
+            self._spent = 0
             self._change.notify_all()
 
     def room(self, piece: int) -> int:
@@ -86,6 +148,7 @@ class _Caller:
 
     def spend(self, count: int) -> None:
         with self._change:
+            self._spent += count
             if self._left is not None:
                 self._left -= min(count, self._left)
 
@@ -109,19 +172,22 @@ class Front:
         patience: float = PATIENCE_S,
         stall: float = STALL_S,
     ) -> None:
-        """`allowance`: bytes that an admitted caller may send until a call of it begins; None for
-        any number. Raises OSError for an address or certificates that are no good."""
+        """`allowance`: bytes that an admitted caller may send until a call of it begins, and of
+        calls that it does not end; None for any number. Raises OSError for an address or
+        certificates that are no good."""
         self._patience = patience
         self._stall = stall
         self._ledger = ledger
         self._allowance = allowance
         self._tls = _context(security) if security.tls else None
         self._folder = Path(tempfile.mkdtemp(prefix="holdfast-"))
+        self._within: int | None = os.open(self._folder, os.O_PATH | os.O_CLOEXEC)
         self._behind: int | None = None
         self._lock = Lock()
         self._callers: dict[str, _Caller] = {}
         """By the name that gRPC gives to a connection of the front."""
         self._threads: set[Thread] = set()
+        self._most = min(MOST_CALLERS, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // _FILES)
         self._is_closed = False
         family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
         try:
@@ -129,6 +195,7 @@ class Front:
                 (address.host, address.port), family=family, backlog=_BACKLOG
             )
         except BaseException:
+            os.close(self._within)
             shutil.rmtree(self._folder, ignore_errors=True)
             raise
         self.port: int = self._server.getsockname()[1]
@@ -136,8 +203,9 @@ class Front:
 
     @property
     def location(self) -> str:
-        """Where the Flight server is to listen."""
-        return f"grpc+unix://{self._folder / 'flight'}"
+        """Where the Flight server is to listen. By a descriptor: paths of Unix sockets are short,
+        and those of temporary folders may be long."""
+        return f"grpc+unix:///proc/self/fd/{self._within}/flight"
 
     def open(self) -> None:
         """The Flight server listens."""
@@ -173,9 +241,10 @@ class Front:
             caller.hang_up()
         for thread in threads:
             thread.join()
-        if self._behind is not None:
-            os.close(self._behind)
-            self._behind = None
+        for each in (self._behind, self._within):
+            if each is not None:
+                os.close(each)
+        self._behind = self._within = None
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _accept(self) -> None:
@@ -191,19 +260,25 @@ class Front:
             except OSError:
                 if not self._is_closed:
                     # Too many open files, for instance: it may pass.
+                    self._end_strangers()
                     time.sleep(0.05)
                 continue
             self._end_strangers()
-            with suppress(OSError):
+            # RuntimeError: no more threads can be started. That may pass too.
+            with suppress(OSError, RuntimeError):
                 self._take(near, str(end[0]), int(end[1]))
 
     def _take(self, near: socket.socket, host: str, port: int) -> None:
-        far = socket.socket(socket.AF_UNIX)
+        try:
+            far = socket.socket(socket.AF_UNIX)
+        except BaseException:
+            near.close()
+            raise
         try:
             near.settimeout(None)
             near.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            if len(self._callers) >= MOST_CALLERS:
-                raise OSError("there are too many connections")
+            if len(self._callers) >= self._most:
+                self._end_one()
             # A name of its own, by which gRPC tells connections apart.
             far.bind("")
             name = f"unix-abstract:{far.getsockname().decode('ascii')[1:]}"
@@ -215,7 +290,11 @@ class Front:
             with self._lock:
                 self._callers[name] = caller
                 self._threads.add(thread)
-            thread.start()
+            try:
+                thread.start()
+            except BaseException:
+                self._forget(name, thread)
+                raise
         except BaseException:
             near.close()
             far.close()
@@ -224,16 +303,20 @@ class Front:
     def _serve(self, name: str, caller: _Caller) -> None:
         try:
             # Whichever side hangs up, the other one hears of it.
-            with suppress(OSError):
+            with suppress(OSError, RuntimeError):
                 caller.far.connect(f"/proc/self/fd/{self._behind}")
                 self._carry(caller)
         finally:
             caller.hang_up()
+            # Before the name is free for another one.
+            self._forget(name, current_thread())
             caller.near.close()
             caller.far.close()
-            with self._lock:
-                del self._callers[name]
-                self._threads.discard(current_thread())
+
+    def _forget(self, name: str, thread: Thread) -> None:
+        with self._lock:
+            del self._callers[name]
+            self._threads.discard(thread)
 
     def _carry(self, caller: _Caller) -> None:
         session = None
@@ -246,10 +329,8 @@ class Front:
         outwards.daemon = True
         outwards.start()
         try:
-            if _inwards(caller, session) and not caller.is_over:
-                self._ledger.refuse(
-                    "flood", f"{caller.peer} has sent more than a caller may before it is let in"
-                )
+            if self._inwards(caller, session) and not caller.is_over:
+                self._refuse_flood(caller)
         finally:
             caller.hang_up()
             outwards.join()
@@ -268,6 +349,60 @@ class Front:
             if not each.is_over:
                 self._ledger.refuse("stranger", f"{each.peer} has made no call that was let in")
                 each.hang_up()
+
+    def _end_one(self) -> None:
+        """End any connection of the host that has most."""
+        with self._lock:
+            callers = [each for each in self._callers.values() if not each.is_over]
+        if len(callers) < self._most:
+            return
+        [(host, _)] = Counter(each.host for each in callers).most_common(1)
+        ended = secrets.choice([each for each in callers if each.host == host])
+        self._ledger.refuse("connection", f"{ended.peer}: its host has too many")
+        ended.hang_up()
+
+    def _refuse_flood(self, caller: _Caller) -> None:
+        self._ledger.refuse(
+            "flood", f"{caller.peer} has sent more than a caller may before its call begins"
+        )
+        caller.hang_up()
+
+    def _is_too_much(self, caller: _Caller) -> bool:
+        """Whether it keeps too much open. If all together do, the one of most that its host has
+        is hung up."""
+        if self._allowance is None or caller.held <= FIRST:
+            return False
+        if caller.calls.size > self._allowance:
+            return True
+        with self._lock:
+            callers = [each for each in self._callers.values() if not each.is_over]
+        held = {each: each.held for each in callers}
+        if sum(held.values()) > MOST_HELD:
+            hosts: Counter[str] = Counter()
+            for each, size in held.items():
+                hosts[each.host] += size
+            [(host, _)] = hosts.most_common(1)
+            largest = max((each for each in callers if each.host == host), key=held.__getitem__)
+            if largest is caller:
+                return True
+            self._refuse_flood(largest)
+        return False
+
+    def _inwards(self, caller: _Caller, session: _Session | None) -> bool:
+        """True if it has used up its bytes; returns when the caller has hung up."""
+        if session is None and self._allowance is None:
+            return _splice_inwards(caller)
+        while room := caller.room(_TLS_PIECE):
+            if not (data := caller.near.recv(room)):
+                return False
+            caller.spend(len(data))
+            plain = data if session is None else session.read(data)
+            if self._allowance is not None:
+                caller.calls.take(plain)
+                if self._is_too_much(caller):
+                    return True
+            caller.far.sendall(plain)
+        return True
 
 
 class _Session:
@@ -328,15 +463,8 @@ class _Session:
             self._caller.near.sendall(encrypted)
 
 
-def _inwards(caller: _Caller, session: _Session | None) -> bool:
-    """True if it has used up its bytes; returns when the caller has hung up."""
-    if session is not None:
-        while room := caller.room(_TLS_PIECE):
-            if not (data := caller.near.recv(room)):
-                return False
-            caller.spend(len(data))
-            caller.far.sendall(session.read(data))
-        return True
+def _splice_inwards(caller: _Caller) -> bool:
+    """See `Front._inwards`."""
     with _pipe() as (out, into):
         while room := caller.room(_PIECE):
             if not (count := os.splice(caller.near.fileno(), into, room)):

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Lock
+from typing import Final
 
 import pyarrow.flight as fl
 
 from holdfast.errors import HoldfastError
 
 __all__ = ["Ledger"]
+
+QUIET_S: Final = 10.0
+"""Between two lines of the log on one kind of thing: a flood of calls is none of lines."""
 
 logger = logging.getLogger(__name__)
 
@@ -26,6 +31,10 @@ class Ledger:
         self._lock = Lock()
         self._counts: Counter[str] = Counter()
         self._refused: Counter[str] = Counter()
+        self._logged: dict[str, float] = {}
+        """When a kind of thing was logged last."""
+        self._unlogged: Counter[str] = Counter()
+        """How often it was not, since then."""
 
     @property
     def counts(self) -> Counter[str]:
@@ -45,7 +54,19 @@ class Ledger:
         """Count and log it."""
         with self._lock:
             self._refused[what] += 1
-        logger.warning("%s: refused %s: %s", self.where, what, why)
+        if (more := self._turn_to_log(what)) is not None:
+            logger.warning("%s: refused %s: %s%s", self.where, what, why, more)
+
+    def _turn_to_log(self, what: str) -> str | None:
+        """How many were not logged, for people; None if this one is not to be either."""
+        now = time.monotonic()
+        with self._lock:
+            if now < self._logged.get(what, float("-inf")) + QUIET_S:
+                self._unlogged[what] += 1
+                return None
+            self._logged[what] = now
+            more = self._unlogged.pop(what, 0)
+        return f" (and {more} more since the last line)" if more else ""
 
     @contextmanager
     def answering(self, what: str) -> Iterator[None]:
@@ -57,7 +78,8 @@ class Ledger:
             raise fl.FlightServerError(str(error)[:300]) from None
         except Exception:
             self.count("failed")
-            logger.exception("%s: %s failed", self.where, what)
+            if (more := self._turn_to_log(f"{what} failed")) is not None:
+                logger.exception("%s: %s failed%s", self.where, what, more)
             raise fl.FlightInternalError("failed inside; its log says why") from None
 
     @contextmanager

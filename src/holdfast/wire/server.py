@@ -11,8 +11,8 @@ import socket
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
-from threading import Thread
+from contextlib import AbstractContextManager, nullcontext, suppress
+from threading import BoundedSemaphore, Thread
 from typing import Any, Self
 
 import pyarrow as pa
@@ -34,6 +34,10 @@ from holdfast.wire.untrusted import ARROW_ERRORS, check_table
 __all__ = ["LogServer"]
 
 MAX_TICKET = 64 << 10
+MAX_SMALL = 64 << 10
+"""Bytes of an action that need not wait for its turn."""
+TURNS = 8
+"""Larger actions that are taken in at once, if callers have an allowance."""
 MAX_BATCH = 16 << 20
 """About so many bytes of a table go out in one piece."""
 PATIENCE = 10.0
@@ -78,6 +82,7 @@ class LogServer:
         )
         self._is_closed = False
         self._front: Front | None = None
+        self._turns = None if allowance is None else BoundedSemaphore(TURNS)
         try:
             if security.tls or security.token is not None:
                 _check_keys(security)
@@ -180,6 +185,11 @@ class LogServer:
                 with suppress(fl.FlightError, pa.ArrowException, OSError):
                     writer.write(pa.py_buffer(acknowledgement))
 
+    def take_turn(self, action: fl.Action) -> AbstractContextManager[object]:
+        """Until it comes, what its caller has sent counts as held."""
+        is_small = action.body.size <= MAX_SMALL
+        return nullcontext() if self._turns is None or is_small else self._turns
+
     def act(self, action: fl.Action) -> list[bytes]:
         with self._ledger.answering("action"):
             if action.type == KNOCK:
@@ -245,8 +255,9 @@ class _Flight(fl.FlightServerBase):
         self._server.push(descriptor, reader, writer)
 
     def do_action(self, context: Any, action: Any) -> Any:
-        self._server.admit(context)
-        return self._server.act(action)
+        with self._server.take_turn(action):
+            self._server.admit(context)
+            return self._server.act(action)
 
     def list_flights(self, context: Any, criteria: Any) -> Any:
         self._server.admit(context)
