@@ -116,7 +116,7 @@ class _World:
         key = (replica, step.stage)
         if key in self._lies and self._times[key] == 1:
             said.update(b"wrong")
-        digest, host, path = said.digest(), f"host {replica}", f"{replica}/{step.stage}"
+        digest, host, path = said.digest(), f"host {replica}", f"job/{replica}/{step.stage}"
         report = Report(
             job="job",
             stage=step.stage,
