@@ -94,7 +94,8 @@ def test_a_program_that_went_on_from_something_wrong_begins_again(
         """Replicas 3 and 4 say what replica 2 says."""
         report(each, now)
         for other in (3, 4) if each.replica == 2 else ():
-            report(replace(each, replica=other), now)
+            path = each.path.replace("/2/", f"/{other}/", 1)
+            report(replace(each, replica=other, path=path), now)
 
     def let_another_run(known: Standing) -> None:
         run_program(program, fleet.replicas[2], fleet.computers[2])

@@ -41,7 +41,7 @@ def ended(orders: bytes, environment: dict[str, str]) -> str:
     [
         (b"{}\n", replica_environment(), "orders: Object missing required field"),
         (ORDERS.encode(), {}, "PYTHONHASHSEED: is not 0"),
-        (ORDERS.encode(), replica_environment(), "billing.py: cannot be read"),
+        (ORDERS.encode(), replica_environment(), "billing.py: makes no Job"),
         (
             replace(ORDERS, hosts=("n1", "n2")).encode(),
             replica_environment() | {"HOLDFAST_HOST": "n3"},
@@ -50,7 +50,7 @@ def ended(orders: bytes, environment: dict[str, str]) -> str:
         (
             replace(ORDERS, hosts=("n1", "n2")).encode(),
             replica_environment() | {"HOLDFAST_HOST": "n2"},
-            "billing.py: cannot be read",
+            "billing.py: makes no Job",
         ),
     ],
 )

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 import socket
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,6 +14,7 @@ from holdfast.protocol.verification import Holder
 from holdfast.verify.config import ALL_TO_ALL, Config, Need, Pool
 from holdfast.verify.confinement import can_confine
 from holdfast.verify.placement import plan_placement
+from holdfast.verify.progress import Submitted
 from holdfast.verify.submission import Submission, submit
 
 POOLS = tuple(Pool(name=f"p{n}", hosts=(f"h{n}",)) for n in range(1, 6))
@@ -200,3 +202,16 @@ def test_replicas_beside_the_coordinator_are_confined(tmp_path: Path) -> None:
     assert "replicas in p1, p2, p3, p4, p5 can" in free.sharing(placement)
     elsewhere = Pool(name="x", hosts=("x",), master="spark://x:7077", cores=4)
     assert submission.own_folders(2, elsewhere) == ()
+
+
+def test_a_later_life_has_the_quota_of_the_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is free by then is less, by what the replicas themselves have written."""
+    file, _ = write_energy(tmp_path / "job", 1)
+    config = Config(pools=POOLS, storage=str(tmp_path / "storage"), work=str(tmp_path / "work"))
+    first = submit(file, config)
+    noted = Submitted(first.name, first.submitted, first.pins, first.quota)
+    usage = shutil.disk_usage(tmp_path)._replace(free=1 << 20)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
+    assert submit(file, config, noted).quota == first.quota > 1 << 20

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from holdfast.errors import InvalidArgumentError
 from holdfast.verify import verified_write
 from holdfast.verify.targets import Target
-from holdfast.verify.writing import is_once, write_staged
+from holdfast.verify.writing import is_once, write_once, write_staged
 
 ROWS = pa.table({"id": [1, 2, 3], "day": ["mon", "mon", "tue"]})
 
@@ -62,6 +62,37 @@ def test_one_that_was_killed_between_two_renames_goes_on(
     spark.range(9, 10).write.parquet(str(tmp_path / ".out.job.w.old"))
     write_staged(staged, target(tmp_path, "append"), "job.w", {})
     assert rows_in(spark, tmp_path) == [1, 2, 3, 9]
+
+
+def test_an_append_that_was_killed_goes_on_though_spark_cuts_rows_otherwise_now(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    spark.range(9, 10).write.parquet(str(tmp_path / "out"))
+    moved = 0
+    rename = Path.rename
+
+    def fail(file: Path, to: Path) -> Path:
+        nonlocal moved
+        moved += 1
+        if moved > 3:
+            raise KeyboardInterrupt
+        return rename(file, to)
+
+    def once(partitions: int) -> None:
+        write_once(
+            lambda: spark.range(4).repartitionByRange(partitions, "id"),
+            tmp_path / "staged",
+            target(tmp_path, "append"),
+            "job.w",
+        )
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Path, "rename", fail)
+        with pytest.raises(KeyboardInterrupt):
+            once(4)
+    once(2)
+    assert rows_in(spark, tmp_path) == [0, 1, 2, 3, 9]
+    assert {each.name for each in tmp_path.iterdir()} == {"out"}
 
 
 @pytest.mark.parametrize("format", ["parquet", "delta"])

@@ -87,7 +87,8 @@ def verify_job(
         board = stack.enter_context(Board(console))
         mark = Mark(submission.folder)
         if found is None:
-            log.note(Submitted(submission.name, submission.submitted, submission.pins))
+            of = (submission.name, submission.submitted, submission.pins, submission.quota)
+            log.note(Submitted(*of))
             mark.set(file, output)
         launcher = launch(submission)
         coordinator = stack.enter_context(

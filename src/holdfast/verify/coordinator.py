@@ -47,7 +47,7 @@ from holdfast.verify.progress import (
     Writing,
     Written,
 )
-from holdfast.verify.receipts import Receipt, digest_of_receipt, read_receipt
+from holdfast.verify.receipts import Receipt, digest_of_receipt
 from holdfast.verify.room import MOST_FILES, clear, room_taken
 from holdfast.verify.slice_files import is_broken
 from holdfast.verify.submission import Submission
@@ -604,8 +604,6 @@ class Coordinator:
         submission = self.submission
         if (done := delivered(self._log.progress, self._output)) is not None:
             self._rows = done.rows
-            if submission.writes:
-                self._written = dict(read_receipt(self._output).written)
             return True
         bad: list[tuple[str, int, int]] = []
         is_delivered = True

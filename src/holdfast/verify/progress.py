@@ -52,6 +52,8 @@ class Submitted(_Entry, frozen=True, tag="submitted"):
     """In microseconds since 1970."""
     pins: dict[str, str]
     """Digests of all that may not change until the job is done, by what it is."""
+    quota: int | None = None
+    """Bytes that one replica may take: what is free later is less, by what they have written."""
 
 
 class Began(_Entry, frozen=True, tag="began"):

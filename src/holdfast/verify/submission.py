@@ -289,7 +289,7 @@ def submit(
         security=config.read_security() or _own_security(folder),
         client_security=config.read_client_security() or _own_security(folder),
         pins=pins,
-        quota=_quota(config, storage, quorum.replicas),
+        quota=(earlier and earlier.quota) or _quota(config, storage, quorum.replicas),
     )
 
 

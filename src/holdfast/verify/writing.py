@@ -103,9 +103,12 @@ def _finish(writer: DataFrameWriter, target: Target) -> None:
 
 def _write_files(frame: Callable[[], DataFrame], target: Target, folder: Path, name: str) -> None:
     mark = f"_holdfast-{name}"
-    if (folder / mark).exists():
-        return
     old, part = (folder.with_name(f".{folder.name}.{name}.{end}") for end in ("old", "part"))
+    if (folder / mark).exists():
+        # Killed before what is not needed any more was removed.
+        for each in (old, part):
+            shutil.rmtree(each, ignore_errors=True)
+        return
     if old.exists() and not folder.exists():
         # Killed between the two renames.
         old.rename(folder)
@@ -117,14 +120,10 @@ def _write_files(frame: Callable[[], DataFrame], target: Target, folder: Path, n
             f"verified_write: {folder} is there already; remove it, or give mode='overwrite' or "
             "'append', and submit the job again"
         )
-    shutil.rmtree(part, ignore_errors=True)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    _writer(frame(), target).mode(OVERWRITE).save(str(part))
-    for file in [each for each in part.rglob("*") if each.is_file()]:
-        # Checksums of Hadoop have the names of their files, which change.
-        if file.name.endswith(".crc"):
-            file.unlink()
-    (part / mark).touch()
+    if not (part / mark).exists():
+        _write_part(frame, target, part)
+        (part / mark).touch()
+    # Else it is whole, or some of it is moved already: Spark might cut the rows another way now.
     if is_there and target.mode == APPEND:
         _move_all(part, folder, name)
     else:
@@ -133,6 +132,16 @@ def _write_files(frame: Callable[[], DataFrame], target: Target, folder: Path, n
         part.rename(folder)
         shutil.rmtree(old, ignore_errors=True)
     _sync(folder.parent)
+
+
+def _write_part(frame: Callable[[], DataFrame], target: Target, part: Path) -> None:
+    shutil.rmtree(part, ignore_errors=True)
+    part.parent.mkdir(parents=True, exist_ok=True)
+    _writer(frame(), target).mode(OVERWRITE).save(str(part))
+    for file in [each for each in part.rglob("*") if each.is_file()]:
+        # Checksums of Hadoop have the names of their files, which change.
+        if file.name.endswith(".crc"):
+            file.unlink()
 
 
 def _move_all(part: Path, folder: Path, name: str) -> None:

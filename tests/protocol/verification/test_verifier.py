@@ -20,6 +20,7 @@ from holdfast.protocol.verification import (
     Plan,
     Quorum,
     Report,
+    Rules,
     Run,
     Verifier,
 )
@@ -755,3 +756,15 @@ def test_memory_goes_with_what_is_reported() -> None:
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert most < 7 * 1024 * 2000, "two kilobytes a report, all told"
+
+
+@pytest.mark.parametrize(
+    ("own_files", "kind"), [(True, Kind.OVER_QUOTA), (False, Kind.MISSING)], ids=["own", "shared"]
+)
+def test_a_replica_is_named_for_room_only_where_no_other_can_write(
+    own_files: bool, kind: Kind
+) -> None:
+    of = Verifier("job", ONE, FOUR, Rules(own_files=own_files))
+    of.gone(2, 1.0, over_quota="took 9 MiB")
+    assert kinds(of) == [(kind, 2)]
+    assert "took 9 MiB" in of.findings[0].text

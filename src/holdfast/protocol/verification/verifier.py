@@ -123,8 +123,10 @@ class Verifier:
             return False
         self._gone.add(replica)
         host = self.started.pop(replica, "")
-        kind = Kind.OVER_QUOTA if over_quota else Kind.MISSING
+        kind = Kind.OVER_QUOTA if over_quota and self.rules.own_files else Kind.MISSING
         text = over_quota or "its process has ended"
+        if over_quota and not self.rules.own_files:
+            text = f"its folder {over_quota}; storage shared: author not known"
         self._add(Finding(kind, replica, host, "", Run(), -1, text))
         self.version += 1
         if self._alive == self.quorum.needed - 1:
