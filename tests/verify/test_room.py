@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -80,15 +81,18 @@ def test_a_folder_that_is_exchanged_for_a_link_is_not_followed(
     for each in (own / "inner", outside):
         each.mkdir(parents=True)
         (each / "file").touch()
-    rmdir, opened = (own / "inner").rename, os.open
 
-    def exchange(path: Any, *arguments: Any, **more: Any) -> int:
-        if str(path).endswith("inner") and not (own / "inner").is_symlink():
-            rmdir(tmp_path / "moved")
-            (own / "inner").symlink_to(outside)
-        return opened(path, *arguments, **more)
+    def exchanging(opened: Callable[..., Any]) -> Callable[..., Any]:
+        def open_(path: Any, *arguments: Any, **more: Any) -> Any:
+            if str(path).endswith("inner") and not (own / "inner").is_symlink():
+                (own / "inner").rename(tmp_path / "moved")
+                (own / "inner").symlink_to(outside)
+            return opened(path, *arguments, **more)
 
-    monkeypatch.setattr(os, "open", exchange)
+        return open_
+
+    for name in ("open", "scandir"):
+        monkeypatch.setattr(os, name, exchanging(getattr(os, name)))
     clear(own, set())
     assert (outside / "file").exists()
 

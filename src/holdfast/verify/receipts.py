@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from pathlib import Path
@@ -34,7 +35,11 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
         """With the files that are there."""
         whole = msgspec.structs.replace(self, files=_digests(folder))
         data = msgspec.json.encode(whole, order="deterministic")
-        (folder / NAME).write_bytes(msgspec.json.format(data) + b"\n")
+        with (folder / NAME).open("wb") as file:
+            file.write(msgspec.json.format(data) + b"\n")
+            file.flush()
+            # As the files that it names.
+            os.fsync(file.fileno())
 
 
 def digest_of_receipt(folder: Path) -> str:
