@@ -18,6 +18,8 @@ __all__ = ["Ledger"]
 
 QUIET_S: Final = 10.0
 """Between two lines of the log on one kind of thing: a flood of calls is none of lines."""
+MOST_REASONS: Final = 64
+"""That are told apart; callers may make up others."""
 
 logger = logging.getLogger(__name__)
 
@@ -31,9 +33,9 @@ class Ledger:
         self._lock = Lock()
         self._counts: Counter[str] = Counter()
         self._refused: Counter[str] = Counter()
-        self._logged: dict[str, float] = {}
+        self._logged: dict[tuple[str, str], float] = {}
         """When a kind of thing was logged last."""
-        self._unlogged: Counter[str] = Counter()
+        self._unlogged: Counter[tuple[str, str]] = Counter()
         """How often it was not, since then."""
 
     @property
@@ -54,13 +56,15 @@ class Ledger:
         """Count and log it."""
         with self._lock:
             self._refused[what] += 1
-        if (more := self._turn_to_log(what)) is not None:
+        if (more := self._turn_to_log(what, str(why))) is not None:
             logger.warning("%s: refused %s: %s%s", self.where, what, why, more)
 
-    def _turn_to_log(self, what: str) -> str | None:
+    def _turn_to_log(self, kind: str, why: str) -> str | None:
         """How many were not logged, for people; None if this one is not to be either."""
         now = time.monotonic()
         with self._lock:
+            is_known = (kind, why) in self._logged
+            what = (kind, why if is_known or len(self._logged) < MOST_REASONS else "")
             if now < self._logged.get(what, float("-inf")) + QUIET_S:
                 self._unlogged[what] += 1
                 return None
@@ -78,7 +82,7 @@ class Ledger:
             raise fl.FlightServerError(str(error)[:300]) from None
         except Exception:
             self.count("failed")
-            if (more := self._turn_to_log(f"{what} failed")) is not None:
+            if (more := self._turn_to_log(f"{what} failed", "")) is not None:
                 logger.exception("%s: %s failed%s", self.where, what, more)
             raise fl.FlightInternalError("failed inside; its log says why") from None
 
