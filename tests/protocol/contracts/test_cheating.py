@@ -23,7 +23,7 @@ from holdfast.protocol.contracts import (
     Task,
     reconcile,
 )
-from holdfast.protocol.contracts.letters import NONE, Bound
+from holdfast.protocol.contracts.letters import NONE, OVERTAKEN, Bound
 from holdfast.protocol.contracts.messages import (
     Alive,
     Answer,
@@ -35,6 +35,7 @@ from holdfast.protocol.contracts.messages import (
     GiveBack,
     HandBack,
     Hello,
+    Message,
     Offer,
     Ready,
     Recall,
@@ -48,6 +49,7 @@ from holdfast.protocol.contracts.messages import (
     Taken,
     Takeover,
 )
+from holdfast.protocol.contracts.records import Claimed, Counted
 from tests.protocol.contracts.rig import RULES, Rig, ones
 
 DURATION = 60 * SECOND
@@ -139,6 +141,30 @@ def test_a_buyer_that_acknowledges_nothing_gets_one_period_at_most() -> None:
     serve(rig, loan, 4 * RULES.patience, receipts=False)
     assert rig.runs("b") == []
     assert any(each.loan == loan for each in rig.take(HandBack))
+
+
+def test_who_is_killed_again_and_again_does_not_serve_for_nothing_for_ever() -> None:
+    """The buyer is gone; the seller remembers what it has served, but for twice `patience`."""
+    rig = Rig([AB], a=[], b=[])
+    take_as_buyer(rig)
+    begun = rig.now
+    deaths = 0
+    while rig.runs("b") and deaths < 40:
+        rig.fall_silent(3 * RULES.patience, "b")
+        rig.crash("b")
+        deaths += 1
+    assert rig.runs("b") == []
+    allowed = DURATION + 6 * RULES.patience + deaths * 2 * RULES.patience
+    assert rig.now - begun <= allowed
+    assert Books("b", rig.journals["b"]).summary() == rig.managers["b"].books.summary()
+
+
+def test_a_seller_with_receipts_writes_down_no_service_of_its_own() -> None:
+    rig = lent()
+    rig.settle(DURATION // 2)
+    kinds = {type(each) for each in rig.journals["b"]}
+    assert Counted in kinds
+    assert Claimed not in kinds
 
 
 def test_a_buyer_that_acknowledges_and_does_not_order_is_served_on_at_its_own_expense() -> None:
@@ -480,6 +506,45 @@ def test_a_letter_that_is_sent_again_is_no_sign_of_life_and_changes_nothing() ->
         rig.wake("a")
         rig.posted.clear()
     assert any(isinstance(each, Fence) for _, each in rig.commands), "b is as good as dead"
+
+
+def test_a_letter_that_binds_counts_once_though_others_have_overtaken_it() -> None:
+    rig = Rig([AB], a=[], b=[])
+    loan = take_as_buyer(rig)
+    serve(rig, loan, 10 * SECOND)
+    b, heard = rig.managers["b"], (rig.lives["b"], 1)
+
+    def say(number: int, message: Message, place: int = 0) -> None:
+        bound = Bound((5, place)) if place else Bound()
+        rig.obey("b", b.receive("a", Letter((5, number), heard, bound, message), rig.now))
+
+    say(1000, Beat())
+    say(1000 - OVERTAKEN - 1, Cancel(loan, 1, 10 * SECOND), 1)
+    assert rig.runs("b") == ["x"], "too old"
+    rig.take(Alive)
+    say(998, Beat())
+    assert rig.take(Alive) == [], "of beats the last counts"
+    say(999, Cancel(loan, 1, 10 * SECOND), 2)
+    assert rig.runs("b") == []
+    assert len(rig.take(Cancelled)) == 1
+    say(999, Cancel(loan, 1, 10 * SECOND), 2)
+    assert rig.take(Cancelled) == [], "heard before"
+    say(1001, Cancel(loan, 1, 10 * SECOND), 2)
+    assert len(rig.take(Cancelled)) == 1, "said again"
+
+
+def test_what_was_overtaken_is_no_sign_of_life() -> None:
+    """Letters of a dead partner that were held back, and come one after the other."""
+    rig = lent()
+    a, heard = rig.managers["a"], (rig.lives["a"], 1)
+    rig.obey("a", a.receive("b", Letter((5, 200), heard, Bound(), Alive()), rig.now))
+    for at in range(60):
+        late = Letter((5, 100 + at), heard, Bound((5, 1 + at)), Taken(LOAN))
+        rig.obey("a", a.receive("b", late, rig.now))
+        rig.now += SECOND // 4
+        rig.wake("a")
+        rig.posted.clear()
+    assert "b" in a.failed
 
 
 def test_a_letter_to_an_earlier_life_counts_for_nothing_in_a_later_one() -> None:

@@ -40,6 +40,15 @@ def test_no_honest_participant_loses_by_cheats_or_pauses(
         assert not problems, f"replay: try_federation({draw.__name__}({seed}))\n{problems}"
 
 
+@pytest.mark.parametrize(
+    "scenario",
+    [draw_cheats(2619661818), draw_pauses(2619661844)],
+    ids=["a seller that dies again and again", "letters that overtake each other"],
+)
+def test_seeds_that_were_not_right(scenario: Scenario) -> None:
+    assert try_federation(scenario).problems == ()
+
+
 def test_cheats_do_business_in_the_seeds() -> None:
     """Else nothing would be shown: each way to cheat comes to deals, disputes and pauses."""
     worlds = [try_federation(draw_cheats(seed)).world for seed in range(40)]

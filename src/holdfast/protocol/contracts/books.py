@@ -18,6 +18,7 @@ from holdfast.protocol.contracts.records import (
     Back,
     Begun,
     Borrowed,
+    Claimed,
     Counted,
     Disputed,
     Ended,
@@ -211,7 +212,7 @@ class Books:
                 del self.lent[record.loan]
 
     def _write_selling(
-        self, record: Promised | Unpromised | Borrowed | Took | Back | Overruled | Ended
+        self, record: Promised | Unpromised | Borrowed | Took | Claimed | Back | Overruled | Ended
     ) -> None:
         match record:
             case Promised(buyer, number):
@@ -236,6 +237,8 @@ class Books:
                 holding = self.holdings[loan]
                 holding.state, holding.bucket = State.MINE, bucket
                 self._serve(loan, 0, holding.units, at)
+            case Claimed(loan, served):
+                self.holdings[loan].claimed = served
             case Back(loan, bucket, served):
                 holding = self.holdings[loan]
                 holding.state, holding.bucket, holding.claimed = State.BACK, bucket, served

@@ -31,6 +31,7 @@ from holdfast.protocol.contracts.office import Office
 from holdfast.protocol.contracts.records import (
     Back,
     Borrowed,
+    Claimed,
     Counted,
     Disputed,
     Ended,
@@ -40,13 +41,16 @@ from holdfast.protocol.contracts.records import (
 )
 from holdfast.protocol.contracts.tasks import LoanId
 
-__all__ = ["Borrower"]
+__all__ = ["UNWRITTEN", "Borrower"]
 
 
 MOST: Final = 1 << 62
 """Microseconds: for ever."""
 SLACK: Final = 50
 """A claim is cut by one part in so many at most, for clocks differ."""
+UNWRITTEN: Final = 2
+"""Times `Rules.patience`: service that is not receipted is written down after so long. Receipts
+come more often than that."""
 UNPAID: Final = 4
 """Times `Rules.patience`: how long a task goes on that was given back and is not taken."""
 
@@ -100,6 +104,9 @@ class Borrower:
             if holding.state is State.MINE and key not in self._office.resuming:
                 runs = self._runs(holding)
                 self._served[key] = self._served_of(holding) + (passed if runs else 0)
+                if self._unwritten(holding) >= UNWRITTEN * self._office.rules.patience:
+                    # Else whoever dies again and again serves for nothing for ever.
+                    self._office.write(Claimed(key, self._served[key]))
             elif holding.state is State.PREPARING:
                 self._waiting[key] = self._waiting.get(key, 0) + passed
 
@@ -383,6 +390,10 @@ class Borrower:
         """Microseconds that were served and for which there is no receipt."""
         return self._served_of(holding) - (holding.served or 0)
 
+    def _unwritten(self, holding: Holding) -> int:
+        """Microseconds of service that would be forgotten in a crash."""
+        return self._served_of(holding) - max(holding.served or 0, holding.claimed)
+
     def _left(self, holding: Holding) -> int:
         """Microseconds for which it still runs: a lender that has not renewed what is over long
         since does not pay for it; nor does one that never acknowledges that it runs."""
@@ -404,7 +415,12 @@ class Borrower:
             if holding.state is State.PREPARING:
                 times.append(self._office.heard.get(key.lender, 0) + rules.patience + 1)
                 times.append(since + 2 * rules.prepare - self._waiting.get(key, 0))
-            elif holding.state is State.MINE and holding.is_idle and key not in self._halting:
+                continue
+            if holding.state is not State.MINE:
+                continue
+            if self._runs(holding) and key not in self._office.resuming:
+                times.append(since + UNWRITTEN * rules.patience - self._unwritten(holding))
+            if holding.is_idle and key not in self._halting:
                 left = self._left(holding)
                 if key in self._returning or left <= 0:
                     patience = UNPAID * rules.patience

@@ -77,7 +77,7 @@ class Holding:
     served: int | None = None
     """Microseconds for which there is a receipt; None: the lender has given none."""
     claimed: int = 0
-    """Microseconds that I claim, when it is given back."""
+    """Microseconds of service that I have written down; all of them, when it is given back."""
 
     @property
     def is_here(self) -> bool:

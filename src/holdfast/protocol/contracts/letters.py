@@ -2,8 +2,9 @@
 
 Numbers of letters to a partner rise, and each says which life of its receiver it has heard. So one
 that was recorded and is sent again is taken for what it is, in the same life or in a later one: it
-is no sign of life and changes nothing. Letters that bind form a chain of their own, which both
-sides keep: each names the one before it, so one that is missing is missed.
+is no sign of life and changes nothing. One that was overtaken by later ones, and binds, counts when
+it comes, once; it is no sign of life. Letters that bind form a chain of their own, which both sides
+keep: each names the one before it, so one that is missing is missed.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ Mark = tuple[int, int]
 NONE: Final[Mark] = (0, 0)
 LOOSE: Final = (Alive, Beat, Hello)
 """Said again and again; the last counts."""
+OVERTAKEN: Final = 256
+"""Letters after one that has not come, until it is taken for old."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,8 @@ class Post:
         self._bounds = 0
         self._last = last
         self._heard = NONE
+        self._missing: set[int] = set()
+        """Numbers of the present life of the partner that later ones have overtaken."""
         self._kept: dict[Mark, Message] = {}
         """What was heard that binds, in the present life of the partner."""
 
@@ -68,11 +73,27 @@ class Post:
         return Letter((self._life, self._number), self._heard, bound, message)
 
     def is_new(self, letter: Letter) -> bool:
-        """Whether it was never heard in this life of mine."""
+        """Whether it was never heard in this life of mine. Of what only counts if it is the last,
+        one that was overtaken is old."""
+        life, number = letter.mark
+        last, highest = self._heard
         if letter.mark <= self._heard:
-            return False
+            is_missing = life == last and number in self._missing
+            self._missing.discard(number)
+            return is_missing and not isinstance(letter.message, LOOSE)
+        first = number - OVERTAKEN
+        if life == last:
+            self._missing = {each for each in self._missing if each >= first}
+            first = max(first, highest + 1)
+        else:
+            self._missing = set()
+        self._missing.update(range(max(first, 1), number))
         self._heard = letter.mark
         return True
+
+    def is_last(self, letter: Letter) -> bool:
+        """Whether nothing later was heard before it."""
+        return letter.mark == self._heard
 
     def is_fresh(self, letter: Letter) -> bool:
         """Whether it was written after its sender had heard of this life of mine."""

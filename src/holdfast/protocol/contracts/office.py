@@ -121,16 +121,19 @@ class Office:
 
     def take_in(self, sender: str, letter: Letter, now: int) -> bool:
         """Whether the letter counts: one that was heard before or written to an earlier life does
-        not, whoever has sent it again; nor does one that binds its sender and cannot be shown."""
+        not, whoever has sent it again; nor does one that binds its sender and cannot be shown. One
+        that was overtaken is no sign of life."""
         post = self._post(sender)
         if not post.is_new(letter):
             return False
         if not post.is_fresh(letter):
-            self.say(sender, Hello())
+            if post.is_last(letter):
+                self.say(sender, Hello())
             return False
         if not post.is_in_place(letter):
             return False
-        self.hear(sender, now)
+        if post.is_last(letter):
+            self.hear(sender, now)
         if post.is_to_keep(letter):
             self.do(Keep())
         return True

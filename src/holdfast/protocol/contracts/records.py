@@ -18,6 +18,7 @@ __all__ = [
     "Back",
     "Begun",
     "Borrowed",
+    "Claimed",
     "Counted",
     "Disputed",
     "Ended",
@@ -245,6 +246,14 @@ class Ended:
     account: Account | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """Of a loan to me, I have served so many microseconds, receipted or not."""
+
+    loan: LoanId
+    served: int
+
+
 # Of both.
 
 
@@ -315,6 +324,7 @@ Record = (
     | Back
     | Overruled
     | Ended
+    | Claimed
     | Served
     | Counted
     | Disputed

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
 from holdfast.protocol.contracts import Entry, Epoch, Ledger, LoanId, Rules
+from holdfast.protocol.contracts.borrower import UNWRITTEN
 from holdfast.protocol.contracts.records import Borrowed
 from holdfast.sim.federation.scenario import BUCKET
 
@@ -25,6 +26,9 @@ class Bills:
     """By seller and loan."""
     buckets: dict[tuple[str, str, Epoch], int] = field(default_factory=lambda: defaultdict(int))
     """How many buckets a participant has computed of a task, as which epoch."""
+    ran: dict[tuple[str, str, Epoch], int] = field(default_factory=lambda: defaultdict(int))
+    """For how many buckets of time it ran there: who is down does not serve, and what is caught up
+    with afterwards is not paid once more."""
     handed: dict[LoanId, tuple[str, str, int]] = field(default_factory=dict)
     """Who handed over which task, and when."""
     ended: dict[LoanId, int] = field(default_factory=dict)
@@ -34,12 +38,15 @@ class Bills:
         self, ledger: Ledger, rules: Rules, acknowledging: Collection[str]
     ) -> Iterator[str]:
         """Nobody serves for nothing for longer than what was ordered, and a few patiences; nor for
-        those that are `acknowledging`, on a network that is well, for what they acknowledge."""
+        those that are `acknowledging`, on a network that is well, for what they acknowledge. Who is
+        started anew has forgotten what was not written down, each time."""
+        forgotten = self.restarts[ledger.me] * (UNWRITTEN * rules.patience + BUCKET)
         for (seller, loan), lent in self.borrowed.items():
             if seller != ledger.me or lent.duration is None:
                 continue
-            served = self.buckets[seller, lent.task.id, lent.epoch] * BUCKET
-            free = lent.duration + 7 * rules.patience + SLACK
+            run = (seller, lent.task.id, lent.epoch)
+            served = min(self.buckets[run], self.ran[run]) * BUCKET
+            free = lent.duration + 7 * rules.patience + SLACK + forgotten
             if loan.lender in acknowledging:
                 free = 3 * rules.patience + SLACK
             rate = lent.price * lent.units / lent.duration

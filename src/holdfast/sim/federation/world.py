@@ -345,6 +345,8 @@ class FederationWorld:
         """There is another bucket of everything."""
         for party in self.parties.values():
             for run in list(party.runs.values()):
+                if run.bucket is not None and not run.is_halted:
+                    self.bills.ran[party.name, run.task, run.epoch] += 1
                 self._compute(party, run)
         self.world.at(self.now + BUCKET, self._tick)
 
