@@ -427,6 +427,18 @@ def test_a_stage_that_fails_again_and_again_comes_home_and_one_that_fails_once_d
         assert (rig.runs("b") != ["t0"]) == comes_home
 
 
+def test_a_task_that_does_not_start_at_home_is_tried_again_when_it_is_given_back_again() -> None:
+    rig = lent()
+    rig.unable = {"t0"}
+    rig.say("b", "a", GiveBack(LOAN))
+    assert rig.take(Takeover) == []
+    rig.unable.clear()
+    rig.say("b", "a", GiveBack(LOAN))
+    assert rig.take(Takeover) == [Takeover(LOAN)]
+    rig.say("b", "a", GiveBack(LOAN))
+    assert rig.take(Takeover) == [], "it is under way"
+
+
 def test_a_partner_that_has_lost_its_disk_loses_its_tasks() -> None:
     rig = lent()
     rig.journals["b"].clear()

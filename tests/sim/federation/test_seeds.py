@@ -42,8 +42,18 @@ def test_no_honest_participant_loses_by_cheats_or_pauses(
 
 @pytest.mark.parametrize(
     "scenario",
-    [draw_cheats(2619661818), draw_pauses(2619661844)],
-    ids=["a seller that dies again and again", "letters that overtake each other"],
+    [
+        draw_cheats(2619661818),
+        draw_pauses(2619661844),
+        draw_cheats(2619661948),
+        draw_cheats(2619661976),
+    ],
+    ids=[
+        "a seller that dies again and again",
+        "letters that overtake each other",
+        "a task that does not start at home",
+        "the same, between honest ones",
+    ],
 )
 def test_seeds_that_were_not_right(scenario: Scenario) -> None:
     assert try_federation(scenario).problems == ()

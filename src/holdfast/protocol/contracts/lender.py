@@ -62,6 +62,8 @@ class Lender:
         self._halting: set[LoanId] = set()
         self._homing: dict[LoanId, Epoch] = {}
         """What is to be given back: as which epoch it will run here."""
+        self._unable: set[LoanId] = set()
+        """What is to be given back, and did not start here: it is tried again."""
         self.wanted: set[LoanId] = set()
         """Keys that one's own lender wants back: they are not renewed."""
         self._beaten = 0
@@ -309,11 +311,20 @@ class Lender:
             return
         self._office.answered(("renew", loan))
         self._office.answered(("recall", loan))
-        if loan not in self._homing:
+        is_first = loan not in self._homing
+        if is_first:
             self._judge(found, now)
+        if is_first or loan in self._unable:
+            self._unable.discard(loan)
             holding = self._holding(loan)
             self._homing[loan] = holding.next_epoch
             self._office.do(Prepare(holding.task.id, holding.next_epoch, sender))
+
+    def unable(self, holding: Holding, epoch: Epoch) -> None:
+        """It could not be prepared here; the partner says again that it gives it back."""
+        loan = holding.loan
+        if loan is not None and self._homing.get(loan.id) == epoch:
+            self._unable.add(loan.id)
 
     def prepared(self, holding: Holding, epoch: Epoch, now: int) -> None:
         loan = holding.loan
@@ -388,6 +399,7 @@ class Lender:
         self._served.pop(loan, None)
         self._down.pop(loan, None)
         self._recalled.discard(loan)
+        self._unable.discard(loan)
         self._halting.discard(loan)
         self._arrived(loan)
         for what in ("commit", "renew", "recall", "takeover"):

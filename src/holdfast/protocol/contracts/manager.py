@@ -195,6 +195,8 @@ class Manager:
         for holding in self._all_of(task):
             if holding.running == epoch:
                 self._borrower.unable(holding, now)
+            else:
+                self._lender.unable(holding, epoch)
         return self._office.take_commands()
 
     def halted(self, task: str, epoch: Epoch, bucket: int, now: int) -> list[Command]:
