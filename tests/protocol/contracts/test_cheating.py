@@ -50,6 +50,7 @@ from holdfast.protocol.contracts.messages import (
     Takeover,
 )
 from holdfast.protocol.contracts.records import Claimed, Counted
+from holdfast.protocol.contracts.seller import VAIN
 from tests.protocol.contracts.rig import RULES, Rig, ones
 
 DURATION = 60 * SECOND
@@ -292,6 +293,25 @@ def test_reservations_end_with_the_duration_and_are_few() -> None:
     rig.settle(3 * DURATION)
     assert promises == {}
     assert rig.runs("b") == ["v0", "v1"]
+
+
+def test_who_never_takes_what_is_asked_for_does_not_keep_others_from_being_asked() -> None:
+    """Offers in step, round after round: a place is kept for the better paid, who does not take it,
+    and there is no room for the other meanwhile."""
+    rig = Rig([Contract("x", "s", 10, 2), Contract("y", "s", 4, 1)], x=[], y=[], s=ones("s", 3))
+    asked = []
+    for number in range(1, VAIN + 4):
+        rig.say("x", "s", Offer(number, 2, (Task("x0", Load(1)),), SECOND))
+        rig.say("y", "s", Offer(number, 1, (Task("y0", Load(1)),), SECOND))
+        rig.now += RULES.gather
+        rig.wake("s")
+        answers = [(to, said) for _, to, said in rig.posted if isinstance(said, Answer)]
+        asked.append({to: said.price for to, said in answers if said.tasks})
+        rig.posted.clear()
+        rig.say("x", "s", Release(number))
+        rig.say("y", "s", Release(number))
+    assert asked[:VAIN] == VAIN * [{"x": 3.5}]
+    assert asked[VAIN:] == 3 * [{"y": 3.5, "x": 4.5}]
 
 
 def test_a_place_that_is_never_taken_up_is_not_kept_again_at_once() -> None:

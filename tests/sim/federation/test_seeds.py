@@ -47,12 +47,14 @@ def test_no_honest_participant_loses_by_cheats_or_pauses(
         draw_pauses(2619661844),
         draw_cheats(2619661948),
         draw_cheats(2619661976),
+        draw_federation(2619661816),
     ],
     ids=[
         "a seller that dies again and again",
         "letters that overtake each other",
         "a task that does not start at home",
         "the same, between honest ones",
+        "a buyer that is asked for too much again and again",
     ],
 )
 def test_seeds_that_were_not_right(scenario: Scenario) -> None:

@@ -22,6 +22,8 @@ MAX_TASKS = 10_000
 """In one offer."""
 MAX_PROMISES = 4
 """To one buyer at a time: it makes one offer at a time, and a letter may be late."""
+VAIN = 8
+"""Times that a buyer does not take what it is asked for, until others are asked before it."""
 
 
 class Seller:
@@ -30,8 +32,9 @@ class Seller:
         self._offers: dict[str, Offer] = {}
         """The newest of each buyer."""
         self._closing: int | None = None
-        self._outbid: set[str] = set()
-        """Buyers who did not take what was asked for; the next time it is the valuation itself."""
+        self._outbid: dict[str, int] = {}
+        """How often buyers did not take what was asked for, the last one last; the next time it is
+        the valuation itself."""
 
     @property
     def due(self) -> int | None:
@@ -80,7 +83,7 @@ class Seller:
             self._office.write(Unpromised(buyer, number))
             contract = self._office.contracts.of(buyer)
             if contract is not None and promise.price > contract.low:
-                self._outbid.add(buyer)
+                self._outbid[buyer] = self._outbid.pop(buyer, 0) + 1
         self._office.say(buyer, Freed(number))
 
     def wake(self, now: int) -> None:
@@ -92,10 +95,18 @@ class Seller:
         if self._closing is not None and self._closing <= now:
             self._closing = None
             offers, self._offers = self._offers, {}
+            late = [each for each, times in self._outbid.items() if times >= VAIN]
             for buyer in sorted(offers, key=lambda each: (-offers[each].price, each)):
-                self._decide(buyer, offers[buyer], now)
+                if self._decide(buyer, offers[buyer], now, asks=buyer not in late):
+                    del offers[buyer]
+            # A place is kept for whoever is asked for more: one who does not take it again and
+            # again must not keep the others from being asked for good.
+            for buyer in late:
+                if buyer in offers:
+                    self._decide(buyer, offers[buyer], now, asks=True)
 
-    def _decide(self, buyer: str, offer: Offer, now: int) -> None:
+    def _decide(self, buyer: str, offer: Offer, now: int, *, asks: bool) -> bool:
+        """Answer, unless it is to be asked for more and is not to be asked yet."""
         contract = self._office.contracts.of(buyer)
         price: float = offer.price
         names: tuple[str, ...] = ()
@@ -108,11 +119,14 @@ class Seller:
         apart = tuple(task.id for task in offer.tasks if task not in possible)
         if contract is not None:
             price, names = self._value(contract, offer.price, possible)
+            if price > offer.price and not asks:
+                return False
         if contract is not None and names:
             tasks = tuple(task for task in offer.tasks if task.id in names)
             until = now + min(offer.hold, longest_hold(contract, self._office.rules))
             self._office.write(Promised(buyer, offer.number, price, tasks, until))
         self._office.say(buyer, Answer(offer.number, price, names, apart))
+        return True
 
     def _value(
         self, contract: Contract, price: float, tasks: Sequence[Task]
@@ -123,7 +137,7 @@ class Seller:
         loads = [(task.id, task.load) for task in tasks]
         taken = choose_taken(office.cost, everything, loads, price, contract.units, margin=margin)
         if taken:
-            self._outbid.discard(contract.buyer)
+            self._outbid.pop(contract.buyer, None)
             return price, tuple(taken)
         competitors = 0 if contract.buyer in self._outbid else office.rules.competitors
         asked = bid(office.cost, everything, loads, contract, competitors, margin=margin)
