@@ -153,8 +153,8 @@ def test_a_liar_that_samples_find_out_is_not_trusted_any_more(lie: str, tmp_path
         answers = rig.answers(stop)
         wrong = [each for each in answers if each not in right(stop)]
         assert answers[-20:] == right(stop)[-20:]
-        assert rig.found["tainted"] > 0
         if lie not in CLEVER:
+            assert rig.found["tainted"] > 0
             # What was let through before is told of, though not which of it is wrong.
             assert len(wrong) <= rig.found["tainted"] + BUCKETS
 
