@@ -121,6 +121,26 @@ def test_what_was_let_through_since_the_last_right_sample_is_told() -> None:
         assert taint.last == min(each for each in samples if each >= 50)
 
 
+def test_lies_before_the_one_that_the_others_forestalled_are_told() -> None:
+    """The lie that is found out is not released; those since the last right sample were."""
+    (key,) = keys(1, "forestalled")
+    gate = Sample(FOUR, key=key, every=5)
+    sample = next(bucket for bucket in range(2, 100) if is_drawn(key, 5, bucket))
+    assert not any(is_drawn(key, 5, bucket) for bucket in range(sample))
+    for bucket in range(sample):
+        assert gate.take(Copy(LIAR, bucket, b"lie")) == [Release(bucket, b"lie", (LIAR,))]
+    for name in ("b", "c", "d"):
+        assert gate.take(Copy(name, sample, b"right")) == []
+    found = gate.take(Copy(LIAR, sample, b"lie"))
+    assert found == [Accuse(LIAR, sample, b"lie", b"right"), Taint(0, sample - 1, LIAR)]
+    released = [
+        command
+        for bucket in range(sample + 1)
+        for command in gate.take(Copy("b", bucket, b"right"))
+    ]
+    assert released == [Release(sample, b"right", ("b",))]
+
+
 def test_without_lies_what_is_released_does_not_depend_on_the_key() -> None:
     def released(key: bytes) -> list[Command]:
         return read(Sample(FOUR, key=key), 200, lambda _: False)

@@ -20,6 +20,7 @@ from typing import Final
 from holdfast.errors import InvalidArgumentError
 from holdfast.protocol.gates.ballot import Ballot
 from holdfast.protocol.gates.gate import (
+    Accuse,
     Command,
     Copy,
     Release,
@@ -73,6 +74,8 @@ class Sample:
         self._quorum = len(self.replicas) - faults
         self._verified = first
         """Up to here the last sample was right; a lie found later taints what comes after."""
+        self._givers: dict[str, int] = {}
+        """Those whose buckets were released, and the last bucket of each."""
         self._liars: set[str] = set()
         self._quarantine: set[str] = set()
         self._gone: frozenset[str] = frozenset()
@@ -164,7 +167,7 @@ class Sample:
         settled, was_hung = ballot.agreed is not None, ballot.is_hung
         accused = ballot.take(copy)
         self._note_liars({each.replica for each in accused})
-        commands: list[Command] = list(accused)
+        commands: list[Command] = [*accused, *self._taint(accused)]
         if ballot.agreed is not None and not settled:
             commands += self._settle(copy.bucket, ballot)
         elif ballot.is_hung and not was_hung:
@@ -179,8 +182,24 @@ class Sample:
             return []
         accused = past.take(copy)
         self._note_liars({each.replica for each in accused})
+        commands = [*accused, *self._taint(accused)]
         self._trust_the_best(past.holders)
-        return list(accused)
+        return commands
+
+    def _taint(self, accused: Sequence[Accuse]) -> list[Command]:
+        """Taint what was released since the last right sample if some of it is of the accused,
+        whether or not the bucket in which they were found out was released."""
+        for each in accused:
+            if self._givers.get(each.replica, -1) >= self._verified:
+                return [self._taint_by(each.replica)]
+        return []
+
+    def _taint_by(self, replica: str) -> Taint:
+        tainted = Taint(self._verified, self.next - 1, replica)
+        self._verified = self.next
+        self._samples.clear()
+        self._forget()
+        return tainted
 
     def _note_liars(self, found: set[str]) -> None:
         self._liars |= found
@@ -203,11 +222,7 @@ class Sample:
             self._samples[bucket] = None
             self._forget()
             return []
-        tainted = Taint(self._verified, self.next - 1, replica)
-        self._verified = self.next
-        self._samples.clear()
-        self._forget()
-        return [tainted]
+        return [self._taint_by(replica)]
 
     def _forget(self) -> None:
         """Let go of votes that nothing depends on any more."""
@@ -248,6 +263,7 @@ class Sample:
                 self.pass_over(ballot.holders)
                 break
             commands.append(Release(self.next, digest, (self.trusted,)))
+            self._givers[self.trusted] = self.next
             if self.is_sampled(self.next):
                 self._note_released(self.next, digest)
             self.next += 1
