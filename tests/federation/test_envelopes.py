@@ -80,6 +80,8 @@ def test_a_changed_byte_is_noticed(at: int, change: int) -> None:
         ),
         ("Manager", {}),
         ("Cancel", {"loan": ["north"], "periods": 1, "served": 1}),
+        ("Cancel", {"loan": ["north", 1, "x"], "periods": 1, "served": (1 << 64) - 1}),
+        ("Renew", {"loan": ["north", 1, "x"], "period": 1, "units": float("inf")}),
     ],
 )
 def test_a_signed_message_that_is_none_is_refused(kind: str, body: object) -> None:

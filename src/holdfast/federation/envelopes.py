@@ -16,6 +16,7 @@ import msgspec
 
 from holdfast.protocol.contracts import Contract, Letter, Message
 from holdfast.protocol.contracts.letters import Bound, Mark
+from holdfast.protocol.contracts.messages import is_sound
 from holdfast.verify.signing import SIGNATURE_SIZE, Signer, is_signed
 from holdfast.wire.errors import WireError
 
@@ -122,5 +123,7 @@ def open_any(data: bytes, keys: Mapping[str, bytes]) -> Opened:
         message = msgspec.msgpack.decode(form.body, type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise WireError(f"envelope: {form.kind}: {error}") from None
+    if not is_sound(message):
+        raise WireError(f"envelope: {form.kind}: has a number that is beyond all bounds")
     letter = Letter(form.mark, form.heard, Bound(*form.bound), message)
     return Opened(form.sender, form.receiver, form.terms, letter)

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import pytest
 
+from holdfast.federation.records import pack
 from holdfast.protocol.contracts import (
     SECOND,
     Books,
@@ -518,6 +519,59 @@ def test_overruled_tasks_wait_for_the_word_of_their_lender() -> None:
 
 
 # Letters.
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        Offer(8, 4, (Task("y", Load(1e308)), Task("z", Load(1e308))), SECOND),
+        Offer(8, 4, (Task("y", Load(0, 1e308)),), SECOND),
+        Offer(1 << 63, 4, (Task("y", Load(1)),), SECOND),
+        Ship(8, 4, (Shipment("y", (1 << 63,)),)),
+        Renew(LoanId("a", 7, "x"), 1, 1.5e308),
+        Renew(LoanId("a", 7, "x"), 1, math.inf),
+        Beat(((LoanId("a", 7, "x"), (1 << 64) - 1),)),
+        Cancel(LoanId("a", 7, "x"), 1, (1 << 64) - 1),
+    ],
+    ids=lambda message: type(message).__name__,
+)
+def test_no_number_of_a_buyer_ends_a_load_manager(message: Message) -> None:
+    rig = Rig([AB], a=[], b=[])
+    loan = take_as_buyer(rig)
+    serve(rig, loan, DURATION)
+    written = len(rig.journals["b"])
+    buyer_says(rig, message)
+    assert len(rig.journals["b"]) == written
+    serve(rig, loan, 5 * SECOND)
+    for record in rig.journals["b"]:
+        pack(record)
+    assert rig.managers["b"].books.ledger.balance() == 4
+    rig.crash("b")
+    rig.wake("b")
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        Alive((Report(LOAN, Load(1e308), True, SECOND),)),
+        Alive((Report(LOAN, Load(1), True, (1 << 64) - 1),)),
+        Renewed(LOAN, 1, math.nan),
+        HandBack(LOAN, (1 << 64) - 1, 1, SECOND),
+        Cancelled(LOAN, 1, SECOND, math.nan),
+    ],
+    ids=lambda message: type(message).__name__,
+)
+def test_no_number_of_a_seller_ends_a_load_manager(message: Message) -> None:
+    rig = lent()
+    written = len(rig.journals["a"])
+    rig.say("b", "a", message)
+    assert len(rig.journals["a"]) == written
+    rig.settle(5 * SECOND)
+    for record in rig.journals["a"]:
+        pack(record)
+    rig.crash("a")
+    rig.wake("a")
+    assert rig.runs("b") == ["t0"]
 
 
 def test_a_letter_that_is_sent_again_is_no_sign_of_life_and_changes_nothing() -> None:

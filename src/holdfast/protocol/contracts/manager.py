@@ -41,6 +41,7 @@ from holdfast.protocol.contracts.messages import (
     Ship,
     Taken,
     Takeover,
+    is_sound,
 )
 from holdfast.protocol.contracts.office import Office
 from holdfast.protocol.contracts.records import Gone, Overruled, Owned, Record, Restated
@@ -248,9 +249,9 @@ class Manager:
     def receive(self, sender: str, letter: Letter, now: int) -> list[Command]:
         """`sender` is who it really is from: the shell has made sure."""
         self._look(now)
-        if not self._office.take_in(sender, letter, now):
-            return self._done(now)
         message = letter.message
+        if not is_sound(message) or not self._office.take_in(sender, letter, now):
+            return self._done(now)
         match message:
             case Hello():
                 self._office.say_again(sender)

@@ -6,7 +6,8 @@ anything costs him, or with whom else he has contracts.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Final
 
 from holdfast.protocol.contracts.loads import Load
 from holdfast.protocol.contracts.tasks import Epoch, LoanId, Task
@@ -36,7 +37,15 @@ __all__ = [
     "Shipment",
     "Taken",
     "Takeover",
+    "is_sound",
 ]
+
+MOST_LOAD: Final = 1e6
+"""Shares of a participant that one task may be said to take."""
+MOST_AMOUNT: Final = 1e15
+"""Of money and of units."""
+MOST_NUMBER: Final = 1 << 60
+"""Microseconds, buckets and numbers: sums of some of them still fit into 64 bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,3 +264,25 @@ Message = (
     | Alive
     | Hello
 )
+
+
+def is_sound(said: Message) -> bool:
+    """Plausibility of all numbers of a message: what is calculated with them stays finite and can
+    be written down."""
+    return _is_sound(said)
+
+
+def _is_sound(value: object) -> bool:
+    match value:
+        case int():
+            return abs(value) <= MOST_NUMBER
+        case float():
+            return abs(value) <= MOST_AMOUNT  # False of NaN.
+        case str() | None:
+            return True
+        case tuple():
+            return all(map(_is_sound, value))
+        case Load():
+            return max(value.cpu, value.bandwidth) <= MOST_LOAD
+        case _:
+            return all(_is_sound(getattr(value, each.name)) for each in fields(value))  # type: ignore[arg-type]
