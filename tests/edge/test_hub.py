@@ -119,6 +119,22 @@ def test_a_certificate_of_others_is_refused(stack: ExitStack, tmp_path: Path) ->
     assert not called.hub.is_open("s1")
 
 
+@pytest.mark.parametrize("said", [b"", b"no TLS"])
+def test_who_hangs_up_before_tls_closes_only_its_own_connection(
+    stack: ExitStack, tmp_path: Path, said: bytes
+) -> None:
+    called, caller = pair(stack, certified(Authority("edge"), tmp_path))
+    assert called.address is not None
+    host, port = called.address.split(":")
+    with socket.create_connection((host, int(port))) as stranger:
+        stranger.sendall(said)
+        # Closing it resets the connection: there is none any more when it is accepted.
+        stranger.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    turn([called], lambda: called.hub.counts["refused"] == 1)
+    caller.hub.send("c1", Beat(1, 2, 3))
+    turn([called, caller], lambda: bool(called.found))
+
+
 def certified(authority: Authority, folder: Path) -> Credentials:
     identity = authority.sign()
     files = {

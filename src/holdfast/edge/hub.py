@@ -241,11 +241,15 @@ class Hub:
             assert connection.peer is not None
             self._selector.unregister(connection.sock)
             connection.events = 0
-            connection.sock = context.wrap_socket(
-                connection.sock,
-                server_hostname=self._addresses[connection.peer].host,
-                do_handshake_on_connect=False,
-            )
+            try:
+                connection.sock = context.wrap_socket(
+                    connection.sock,
+                    server_hostname=self._addresses[connection.peer].host,
+                    do_handshake_on_connect=False,
+                )
+            except OSError as error:
+                self._close(connection, f"TLS: {error}")
+                return
             connection.securing = True
         self._look_for(connection, selectors.EVENT_READ)
         if connection.securing:
@@ -262,10 +266,21 @@ class Hub:
                 self.counts["refused"] += 1
                 sock.close()
                 continue
-            set_options(sock)
-            context = self._credentials.server
-            if context is not None:
-                sock = context.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
+            try:
+                set_options(sock)
+                context = self._credentials.server
+                if context is not None:
+                    sock = context.wrap_socket(
+                        sock, server_side=True, do_handshake_on_connect=False
+                    )
+            except OSError as error:
+                # The caller has hung up already.
+                self.counts["refused"] += 1
+                logger.info(
+                    "%s: a caller is gone before it has said who it is: %s", self.name, error
+                )
+                sock.close()
+                continue
             handshake = Called(self.name, self._credentials.key, os.urandom(NONCE))
             connection = Connection(sock, None, handshake)
             self._strangers.add(connection)
