@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from holdfast.edge.board import refusals, window_text
+from holdfast.edge.client import Client
 from holdfast.edge.layout import Layout
 from holdfast.edge.plant import write_plant
 from holdfast.edge.rooting import KEPT_BYTES, RootNode
@@ -114,6 +117,44 @@ def test_an_edge_runs_on_when_nobody_reads_what_it_shows(tmp_path: Path) -> None
                 assert running.poll() is None
                 assert time.monotonic() < deadline
                 time.sleep(0.05)
+        finally:
+            running.send_signal(signal.SIGTERM)
+        assert running.wait(20) == 0
+
+
+def test_an_edge_runs_on_when_a_node_cannot_be_started_again(tmp_path: Path) -> None:
+    queries = {"count": {"aggregate": "count", "size": "500ms"}}
+    file = write_plant(tmp_path, children=2, sensors=1, rate=100, queries=queries)
+    layout = Layout.read(file)
+    log = tmp_path / f"{layout.name}-logs" / "c1.log"
+    output = tmp_path / "windows.jsonl"
+    errors = tmp_path / "errors"
+
+    def wait(until: Callable[[], Any]) -> None:
+        deadline = time.monotonic() + 60
+        while not until():
+            assert running.poll() is None, "the supervisor has ended"
+            assert time.monotonic() < deadline, errors.read_text()
+            time.sleep(0.05)
+
+    command = [sys.executable, "-m", "holdfast", "edge", "run", str(file)]
+    with (
+        errors.open("wb") as said,
+        subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=said) as running,
+        Client(layout) as client,
+    ):
+        try:
+            wait(lambda: output.exists() and output.read_bytes().count(b"\n") > 2)
+            child = client.ask("c1", "status", patience=15.0)["pid"]
+            # There is no room for its log, so to say.
+            log.rename(tmp_path / "c1.log")
+            log.mkdir()
+            os.kill(child, signal.SIGKILL)
+            wait(lambda: "cannot be started again" in errors.read_text())
+            lines = output.read_bytes().count(b"\n")
+            wait(lambda: output.read_bytes().count(b"\n") > lines + 4)
+            log.rmdir()
+            wait(lambda: log.exists() and "listens at" in log.read_text())
         finally:
             running.send_signal(signal.SIGTERM)
         assert running.wait(20) == 0

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import time
+from pathlib import Path
+
 import pytest
 
-from holdfast.edge.lines import Lines
+from holdfast.edge.lines import LineReader, Lines
 from holdfast.errors import InvalidArgumentError
 
 
@@ -100,3 +104,20 @@ def test_memory_does_not_grow_with_a_line_that_never_ends() -> None:
     assert len(lines._rest) <= 1 << 20
     assert lines.feed(b'x\n{"value": 1}\n').values.tolist() == [1.0]
     assert lines.bad == 1
+
+
+def test_an_input_that_cannot_be_read_has_ended(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    descriptor = os.open(tmp_path, os.O_RDONLY)
+    try:
+        reader = LineReader(descriptor)
+        deadline = time.monotonic() + 10
+        while (data := reader.next()) is None:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        assert data == b""
+        assert reader.ended
+        assert "cannot be read" in caplog.text
+    finally:
+        os.close(descriptor)

@@ -161,7 +161,7 @@ def run_edge(file: Path, console: Console, *, without_root: bool = False) -> Non
         board = _Board(layout, fleet, client, console)
         with Live(console=console, auto_refresh=False, transient=False) as live:
             while not ending():
-                restarted = fleet.restart_ended()
+                restarted = _restart_ended(fleet)
                 try:
                     board.show(live, restarted)
                 except (Exception, SystemExit) as error:
@@ -169,6 +169,15 @@ def run_edge(file: Path, console: Console, *, without_root: bool = False) -> Non
                     # the output any more.
                     logger.warning("the nodes run on, but cannot be shown: %s", error)
                 pause.wait(EVERY)
+
+
+def _restart_ended(fleet: Fleet) -> list[str]:
+    try:
+        return fleet.restart_ended()
+    except OSError as error:
+        # No room for its log, or no memory: it is tried again.
+        logger.warning("a node has ended and cannot be started again now: %s", error)
+        return []
 
 
 class _Board:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import json
+import logging
 import os
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -41,6 +42,9 @@ _UNREADABLE: Final = (
     RecursionError,
     csv.Error,
 )
+
+
+logger = logging.getLogger("holdfast.edge")
 
 
 class Batch(NamedTuple):
@@ -141,7 +145,12 @@ class LineReader:
 
     def _read(self) -> None:
         while True:
-            data = os.read(self._descriptor, PIECE)
+            try:
+                data = os.read(self._descriptor, PIECE)
+            except OSError as error:
+                # A device that was unplugged: no more will come.
+                logger.error("its input cannot be read (%s): that is taken for its end", error)
+                data = b""
             self._pieces.put(data)
             if not data:
                 return

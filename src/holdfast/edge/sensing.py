@@ -23,6 +23,7 @@ from holdfast.edge.lines import Batch, LineReader, Lines
 from holdfast.edge.runner import Clock, Runner, asked_to_end, logger, memory
 from holdfast.edge.security import read_credentials
 from holdfast.edge.simulated import Simulated
+from holdfast.errors import InvalidArgumentError
 from holdfast.protocol.clock import steady
 from holdfast.protocol.edge.sensor import Sensor, SensorOptions, incarnation
 
@@ -184,6 +185,7 @@ def run_sensor(
 ) -> None:
     """Returns when it is asked to end, or has no more events and all of them are safe."""
     settings = layout.sensors[name] if name in layout.sensors else Settings()
+    descriptor = -1 if settings.input == "simulated" else _input(name)
     # The root is asked for the time: of two answers the sensor can tell how far they are apart.
     clock = steady(Clock())
     children = layout.groups()[settings.group]
@@ -212,7 +214,7 @@ def run_sensor(
         lines, first = None, None
         if settings.input != "simulated":
             stamp = _root_clock(machine, clock)
-            lines = LineFeed(settings.input, stamp, sys.stdin.fileno())
+            lines = LineFeed(settings.input, stamp, descriptor)
             deadline = clock() + int(settings.idle)
             since = clock() - int(layout.history)
             while not (ending() or lines.has_begun or clock() >= deadline):
@@ -237,6 +239,15 @@ def run_sensor(
         sensing.report(clock(), left=True)
         hub.flush(1.0)
     hub.close()
+
+
+def _input(name: str) -> int:
+    # Without a standard input, as of some services, there is no such object.
+    if sys.stdin is None:
+        raise InvalidArgumentError(
+            f"sensor {name!r}: has no standard input; pipe its lines into it, or </dev/null"
+        )
+    return sys.stdin.fileno()
 
 
 def sensor_options(layout: Layout, settings: Settings) -> SensorOptions:
@@ -302,6 +313,7 @@ class _Sensing:
         self._path = report
         self._tick = int(layout.frame)
         self._reported = 0
+        self._is_unreported = False
         self._bad = 0
         self._told: set[str] = set()
         self._paused = 0
@@ -423,5 +435,18 @@ class _Sensing:
             **{f"net_{key}": count for key, count in self._runner.hub.counts.items()},
         }
         temporary = self._path.with_suffix(".new")
-        temporary.write_text(json.dumps(facts))
-        temporary.replace(self._path)
+        try:
+            temporary.write_text(json.dumps(facts))
+            temporary.replace(self._path)
+        except OSError as error:
+            if not self._is_unreported:
+                # Events matter more than what is said about them.
+                logger.warning(
+                    "%s: cannot write its report %s (%s), and goes on without",
+                    self._name,
+                    self._path,
+                    error.strerror,
+                )
+            self._is_unreported = True
+            return
+        self._is_unreported = False
