@@ -89,6 +89,58 @@ def test_only_what_the_memory_does_not_know_is_read_at_a_start(tmp_path: Path) -
         keeper.last(1 << 30)
 
 
+def test_a_file_that_is_moved_away_is_begun_anew(tmp_path: Path) -> None:
+    path, moved = tmp_path / "windows.jsonl", tmp_path / "windows.jsonl.1"
+    keeper = LineKeeper(path)
+    keeper.keep([{"query": "a", "start": 1}])
+    path.rename(moved)
+    keeper.keep([{"query": "a", "start": 2}])
+    assert moved.read_text() == '{"query": "a", "start": 1}\n'
+    assert path.read_text() == '{"query": "a", "start": 2}\n'
+    assert keeper.position == path.stat().st_size
+    with pytest.raises(InvalidArgumentError, match="another root"):
+        LineKeeper(path)
+    path.unlink()
+    keeper.keep([{"query": "a", "start": 3}])
+    assert keeper.last(moved.stat().st_size * 2) == {"a": 3}
+
+
+def test_half_a_line_is_not_left_in_a_file_that_is_moved_away(tmp_path: Path) -> None:
+    path, moved = tmp_path / "windows.jsonl", tmp_path / "windows.jsonl.1"
+    keeper = LineKeeper(path)
+    keeper.keep([{"query": "a", "start": 1}])
+    keeper._torn = path.stat().st_size
+    with path.open("ab") as file:
+        file.write(b'{"query": "a", "sta')
+    path.rename(moved)
+    keeper.keep([{"query": "a", "start": 2}])
+    assert moved.read_text() == '{"query": "a", "start": 1}\n'
+    assert path.read_text() == '{"query": "a", "start": 2}\n'
+
+
+PRINTS = """
+import resource, sys
+from holdfast.edge.rooting import LineKeeper
+keeper, windows = LineKeeper(None, sys.stdout.fileno()), [{"start": at} for at in range(5)]
+for size in (5, 20, 20, resource.RLIM_INFINITY):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+    try:
+        keeper.keep(windows)
+    except OSError:
+        sys.stderr.write("full ")
+keeper.keep([{"start": 5}])
+"""
+
+
+def test_windows_are_printed_once_though_there_is_no_room_for_a_while(tmp_path: Path) -> None:
+    path = tmp_path / "printed"
+    with path.open("wb") as out:
+        command = [sys.executable, "-c", PRINTS]
+        ended = subprocess.run(command, stdout=out, stderr=subprocess.PIPE, check=True, timeout=60)
+    assert ended.stderr == b"full full full "
+    assert path.read_text() == "".join(f'{{"start": {at}}}\n' for at in range(6))
+
+
 @pytest.mark.parametrize(
     ("answer", "written"),
     [

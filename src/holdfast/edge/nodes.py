@@ -13,6 +13,7 @@ from holdfast.edge.layout import ROOT, Layout
 from holdfast.edge.rooting import LineKeeper, RootNode
 from holdfast.edge.runner import Clock, Runner, asked_to_end, logger
 from holdfast.edge.security import read_credentials
+from holdfast.errors import InvalidArgumentError
 from holdfast.protocol.edge.child import Child, ChildOptions
 from holdfast.protocol.edge.intermediate import Intermediate, IntermediateOptions
 from holdfast.protocol.edge.presence import BeatOptions
@@ -217,7 +218,11 @@ def run_root(layout: Layout, *, metrics: int | None = None) -> None:
             path = layout.path(layout.root.output)
             path.parent.mkdir(parents=True, exist_ok=True)
             memory = Path(f"{path}.memory")
-        node = RootNode(layout, LineKeeper(path, None if path else sys.stdout), memory)
+        elif sys.stdout is None:
+            raise InvalidArgumentError(
+                "root: has no standard output for its windows; give `output` a path"
+            )
+        node = RootNode(layout, LineKeeper(path, None if path else sys.stdout.fileno()), memory)
         stack.callback(node.close)
         ending = stack.enter_context(asked_to_end())
         if metrics is not None:

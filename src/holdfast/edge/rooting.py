@@ -18,7 +18,7 @@ from dataclasses import asdict, replace
 from io import FileIO
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, Final, Protocol, TextIO
+from typing import Any, BinaryIO, Final, Protocol
 
 import msgspec
 
@@ -62,17 +62,21 @@ class Keeper(Protocol):
 
 
 class LineKeeper:
-    """Appends lines of JSON to a file, which it locks, or prints them."""
+    """Appends lines of JSON to a file, which it locks, or prints them. A file that is moved away,
+    as by logrotate, is begun anew."""
 
-    def __init__(self, path: Path | None, out: TextIO | None = None) -> None:
+    def __init__(self, path: Path | None, out: int | None = None) -> None:
+        """`out`: the descriptor to print to."""
         self._path = path
         self._out = out
+        self._printed = 0
+        """Bytes of the windows to keep that are printed, and cannot be taken back."""
         self._file = None if path is None else path.open("ab", buffering=0)
         self._torn: int | None = None
         """Where the file ends, less what could not be written whole."""
         if self._file is not None:
             try:
-                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                _lock(self._file)
             except OSError as error:
                 self._file.close()
                 raise InvalidArgumentError(
@@ -106,12 +110,31 @@ class LineKeeper:
         return found
 
     def keep(self, windows: list[dict[str, Any]]) -> None:
-        lines = "".join(to_json(window) + "\n" for window in windows)
-        if self._file is not None:
-            self._append(self._file, lines.encode())
+        lines = "".join(to_json(window) + "\n" for window in windows).encode()
+        if self._path is not None and self._file is not None:
+            self._file = self._follow(self._path, self._file)
+            self._append(self._file, lines)
         if self._out is not None:
-            self._out.write(lines)
-            self._out.flush()
+            while self._printed < len(lines):
+                self._printed += os.write(self._out, memoryview(lines)[self._printed :])
+            self._printed = 0
+
+    def _follow(self, path: Path, file: FileIO) -> FileIO:
+        """The file of that name: another one than before if that was moved away."""
+        with suppress(FileNotFoundError):
+            if os.path.samestat(path.stat(), os.fstat(file.fileno())):
+                return file
+        found = path.open("ab", buffering=0)
+        try:
+            _lock(found)
+            if self._torn is not None:
+                file.truncate(self._torn)
+        except OSError:
+            found.close()
+            raise
+        file.close()
+        self._torn = None
+        return found
 
     def _append(self, file: FileIO, data: bytes) -> None:
         if self._torn is not None:
@@ -128,6 +151,10 @@ class LineKeeper:
                 file.truncate(self._torn)
             raise
         self._torn = None
+
+
+def _lock(file: FileIO) -> None:
+    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def _after_a_line(file: BinaryIO, position: int) -> int:
