@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import re
+import resource
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
@@ -20,6 +21,7 @@ from holdfast.tenants.deliveries import Deliveries
 from holdfast.tenants.engine.caution import Caution
 from holdfast.tenants.engine.query import start_query, write_place
 from holdfast.tenants.http.app import create_app
+from holdfast.tenants.http.connections import ConnectionBounds
 from holdfast.tenants.retention import Retention
 from holdfast.tenants.service import Service
 from holdfast.tenants.supervision import Supervisor
@@ -34,6 +36,12 @@ CONTAINER_LIMITS: Final = (
     "/sys/fs/cgroup/memory.max",
     "/sys/fs/cgroup/memory/memory.limit_in_bytes",
 )
+
+MOST_CONNECTIONS: Final = 2_000
+OTHER_FILES: Final = 256
+"""Open files beside connections."""
+BACKLOG: Final = 128
+"""Connections that are taken at once."""
 
 logger = logging.getLogger("holdfast")
 
@@ -150,17 +158,35 @@ def serve(
 
 
 def _listen(service: Service, address: Address, certificate: Path | None, key: Path | None) -> None:
+    bounds = ConnectionBounds(_most_connections())
+    service.tells["connections"] = bounds.told
     config = uvicorn.Config(
         create_app(service),
         host=address.host,
         port=address.port,
+        http=bounds,  # type: ignore[arg-type]
+        ws="none",
+        loop="holdfast.tenants.http.loops:new_loop",
         ssl_certfile=certificate,
         ssl_keyfile=key,
         log_config=None,
+        # What strangers send wrong is no news, and one line for each would fill the disk.
+        log_level="error",
         access_log=False,
         timeout_graceful_shutdown=3,
         h11_max_incomplete_event_size=65_536,
-        limit_concurrency=2000,
+        backlog=BACKLOG,
+        limit_concurrency=MOST_CONNECTIONS + BACKLOG + 1,
     )
     logger.info("serving on %s", address)
     uvicorn.Server(config).run()
+
+
+def _most_connections() -> int:
+    """As many as there may be, or as open files leave room for."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 2 * MOST_CONNECTIONS + OTHER_FILES
+    if soft < wanted:
+        soft = min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return max(16, min(MOST_CONNECTIONS, soft - OTHER_FILES))
