@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.to_thread
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,9 +19,10 @@ from holdfast.tenants.http import admission as admission_module
 from holdfast.tenants.http.admission import Admission
 from holdfast.tenants.http.requests import LARGEST_DOCUMENT
 from holdfast.tenants.quotas import Kind, Quotas, Rates
+from holdfast.tenants.reading import LARGEST_ANSWER
 from holdfast.tenants.registry import Tenant
 from tests.tenants.rig import simple
-from tests.tenants.test_http import Site, put
+from tests.tenants.test_http import Site, publish, put
 
 
 @pytest.fixture
@@ -185,3 +187,76 @@ def test_a_connection_that_ends_before_its_body_is_no_error_of_the_server(site: 
     anyio.run(site.app, scope, receive, send)
     assert sent[0]["status"] == 400
     assert b"the connection ended" in sent[1]["body"]
+
+
+def test_an_answer_is_bounded_in_bytes_and_what_follows_can_be_asked_for(site: Site) -> None:
+    ann = site.add("ann")
+    put(ann, "o", a=simple(s="string[]"), b=simple(s="string[]"))
+    long = {"channels": {"s": ["x" * 1_000] * 100}}
+    for number in range(30):
+        publish(ann, "ann/o/a", long)
+        if number % 2:
+            publish(ann, "ann/o/b", {"channels": {"s": []}}, long)
+        site.settle()
+    found: list[int] = []
+    while True:
+        after = found[-1] if found else -1
+        answer = ann.get(f"/v1/streams/ann/o/a/updates?limit=1000&after={after}")
+        assert len(answer.content) < LARGEST_ANSWER + 10_000
+        if not answer.json():
+            break
+        found += [each["offset"] for each in answer.json()]
+    assert found == list(range(30))
+    both = ann.get("/v1/streams/ann/o/b/updates?limit=1000").json()
+    assert [each["offset"] for each in both][:3] == [0, 1, 2]
+
+
+def test_bodies_and_answers_of_one_tenant_that_are_held_are_bounded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(admission_module, "MOST_OPEN", 3)
+    admission = Admission(Rates())
+    eve, ben = Tenant("eve", Quotas()), Tenant("ben", Quotas())
+    leave = [admission.enter(eve) for _ in range(3)]
+    with pytest.raises(QuotaError, match="3 of yours are open"):
+        admission.enter(eve)
+    admission.enter(ben)()
+    leave[0]()
+    admission.enter(eve)()
+
+
+def test_a_slow_body_holds_a_place_until_its_end(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(admission_module, "MOST_OPEN", 2)
+    eve, ben = site.add("eve"), site.add("ben")
+
+    async def main() -> None:
+        end = anyio.Event()
+        sent: list[Any] = []
+
+        async def receive() -> Any:
+            await end.wait()
+            return {"type": "http.disconnect"}
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        async with anyio.create_task_group() as group:
+            scope = {
+                "type": "http",
+                "method": "PUT",
+                "path": "/v1/objects/o",
+                "query_string": b"",
+                "headers": [(b"authorization", eve.headers["authorization"].encode())],
+            }
+            for _ in range(5):
+                group.start_soon(site.app, dict(scope), receive, send)
+            with anyio.fail_after(30):
+                while sum(each.get("status") == 429 for each in sent) < 3:
+                    await anyio.sleep(0.01)
+            assert (await anyio.to_thread.run_sync(ben.get, "/v1/objects")).status_code == 200
+            end.set()
+
+    anyio.run(main)
+    assert eve.get("/v1/objects").status_code == 200

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from heapq import merge
 from itertools import islice
 from math import cos, radians
 from typing import Any, Final
@@ -25,8 +26,16 @@ __all__ = ["Reading", "Wanted"]
 
 MOST_AROUND: Final = 5_000
 PAGE: Final = 1_000
+ROWS: Final = 20
+"""Updates read at once: each may have 256 KiB."""
+LARGEST_ANSWER: Final = 2**20
+"""Bytes after which an answer ends."""
 PAGES: Final = 50
 """Streams that a search looks at, at once and altogether."""
+
+
+_Sized = tuple[dict[str, Any], int]
+"""Something that is answered, and its bytes."""
 
 
 class Wanted(msgspec.Struct, frozen=True):
@@ -81,10 +90,10 @@ class Reading:
         return max(found, key=_offset)
 
     def updates(self, tenant: str, path: str, wanted: Wanted) -> list[dict[str, Any]]:
-        """In the order of their offsets."""
+        """In the order of their offsets: so many as wanted, or as few as are `LARGEST_ANSWER`."""
         self.stream(tenant, path)
-        clauses = ["path = ?", "timestamp >= ?", "timestamp < ?", "number > ?"]
-        values: list[Any] = [path, wanted.since, wanted.until, wanted.after]
+        clauses = ["path = ?", "timestamp >= ?", "timestamp < ?"]
+        values: list[Any] = [path, wanted.since, wanted.until]
         if wanted.key is not None:
             clauses.append("partition_key = ?")
             values.append(wanted.key)
@@ -95,18 +104,32 @@ class Reading:
             more, bounds = _box(wanted.near)
             clauses.append(more)
             values += bounds
-        rows = self._database.rows(
-            f"SELECT body, late, latitude, longitude FROM updates WHERE {' AND '.join(clauses)} "
-            "ORDER BY number LIMIT ?",
-            [*values, wanted.limit],
-        )
-        found = [_shown(body, late) for body, late, *place in rows if _is_near(wanted.near, place)]
+        clauses.append("number > ?")
+        values.append(wanted.after)
+        asked = f"FROM updates WHERE {' AND '.join(clauses)}"
+        some = [self._rows(asked, values, wanted)]
         if not (wanted.key or wanted.near is not None or (wanted.text or "").strip("*")):
             paged = updates_in_pages(self._database, path, wanted.after, wanted.since, wanted.until)
-            found += map(_as_json, islice(paged, wanted.limit))
+            some.append(map(_as_sized, paged))
+        found = _until_full(islice(merge(*some, key=_offset_of_sized), wanted.limit))
         # Again: what was read may have come of a change since the first look.
         self.stream(tenant, path)
-        return sorted(found, key=_offset)[: wanted.limit]
+        return found
+
+    def _rows(self, asked: str, values: Sequence[Any], wanted: Wanted) -> Iterator[_Sized]:
+        """Updates that are rows, some at a time; `values` ends with the offset to go on from."""
+        *others, after = values
+        for seen in range(0, wanted.limit, ROWS):
+            rows = self._database.rows(
+                f"SELECT number, body, late, latitude, longitude {asked} ORDER BY number LIMIT ?",
+                [*others, after, min(ROWS, wanted.limit - seen)],
+            )
+            for number, body, late, *place in rows:
+                after = number
+                if _is_near(wanted.near, place):
+                    yield _shown(body, late), len(body)
+            if len(rows) < ROWS:
+                return
 
     def failures(self, tenant: str, path: str, limit: int) -> list[dict[str, Any]]:
         """The newest first; only the owner sees them, for they may quote values. While the owner
@@ -200,7 +223,7 @@ class Reading:
             if len(found) >= limit or len(rows) < PAGE:
                 break
             last = rows[-1][0]
-        return found[:limit]
+        return _until_full((each, len(msgspec.json.encode(each))) for each in found[:limit])
 
     def _novelty(self, path: str) -> int | None:
         edges = around([path], lambda paths: edges_into(self._database, paths), 0, MOST_AROUND)
@@ -211,6 +234,27 @@ class Reading:
             following.setdefault(source, []).append(target)
         names = sorted({path, *following})
         return novelty(names, following)[path]
+
+
+def _until_full(found: Iterable[_Sized]) -> list[dict[str, Any]]:
+    """At least one of them, and more while they are not too large together."""
+    taken: list[dict[str, Any]] = []
+    size = 0
+    for each, more in found:
+        size += more
+        if taken and size > LARGEST_ANSWER:
+            break
+        taken.append(each)
+    return taken
+
+
+def _as_sized(update: Update) -> _Sized:
+    body = msgspec.json.encode(update, order="deterministic")
+    return msgspec.json.decode(body), len(body)
+
+
+def _offset_of_sized(each: _Sized) -> int:
+    return _offset(each[0])
 
 
 def _offset(update: dict[str, Any]) -> int:

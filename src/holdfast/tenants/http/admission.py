@@ -21,6 +21,9 @@ AT_ONCE: Final = 4
 """Requests of one tenant that are worked on."""
 MOST_WAITING: Final = 200
 """Requests of one tenant that wait for those."""
+MOST_OPEN: Final = AT_ONCE + MOST_WAITING
+"""Requests of one tenant of which the body is not read or the answer not sent, those that wait
+included."""
 READ_MICROS: Final = 1_000.0
 """Processor time of a read that counts as one."""
 
@@ -37,6 +40,27 @@ class Admission:
         self._rates = rates
         self._lines: dict[str, CapacityLimiter] = {}
         self._inside: Counter[str] = Counter()
+        self._open: Counter[str] = Counter()
+
+    def enter(self, tenant: Tenant) -> Callable[[], None]:
+        """Note a request from before its body is read until its answer is sent, for both are held
+        in memory meanwhile; answers what to call then. Raises `QuotaError` if there are too many.
+        """
+        name = tenant.name
+        if self._open[name] >= MOST_OPEN:
+            self._rates.count_refused("waiting")
+            raise QuotaError(
+                f"requests: {MOST_OPEN} of yours are open already; send them as a whole, read the "
+                "answers, and send fewer at the same time"
+            )
+        self._open[name] += 1
+
+        def leave() -> None:
+            self._open[name] -= 1
+            if not self._open[name]:
+                del self._open[name]
+
+        return leave
 
     async def run(
         self, tenant: Tenant, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs

@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route as Mount
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from holdfast.errors import HoldfastError, InvalidArgumentError
 from holdfast.protocol.composition.documents import ServiceObject
@@ -35,10 +36,26 @@ from holdfast.tenants.service import Service, read_updates
 
 __all__ = ["create_app"]
 
+Enter = Callable[[Tenant], Callable[[], None]]
+
 _TAGS = Parameter("tags", "string", "As kind:air,unit:C.", {"maxLength": 1000})
 _KEY = Parameter("key", "string", "Of this partition.", {"maxLength": 128})
 _AFTER = Parameter("after", "integer", "From this offset on.", {"minimum": -1, "maximum": 2**53})
 _STREAM = "/v1/streams/{tenant}/{object}/{stream}"
+
+
+class Closing:
+    """An answer; when it has been sent, or could not be, something is called."""
+
+    def __init__(self, answer: Response, leave: Callable[[], None]) -> None:
+        self._answer = answer
+        self._leave = leave
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await self._answer(scope, receive, send)
+        finally:
+            self._leave()
 
 
 class _Handlers:
@@ -48,6 +65,7 @@ class _Handlers:
         self._service = service
         self._admission = Admission(service.rates)
         self._events = Events(service, self._admission)
+        self.enter = self._admission.enter
 
     async def list_objects(self, tenant: Tenant, request: Request, _: Any) -> Any:
         names = await self._admission.read(tenant, self._service.catalog.names, tenant.name)
@@ -109,7 +127,7 @@ class _Handlers:
     async def events(self, tenant: Tenant, request: Request, parameters: Any) -> Any:
         path = stream_path(request)
         await self._admission.read(tenant, self._service.reading.stream, tenant.name, path)
-        self._events.admit(tenant)
+        leave = self._events.admit(tenant)
         said = request.headers.get("last-event-id", "")
         after = int(said) if said.isascii() and said.isdigit() and len(said) < 16 else None
         start = parameters.get("after", -1) if after is None else after
@@ -118,9 +136,10 @@ class _Handlers:
         def check() -> None:
             self._service.registry.who(authorization)
 
-        return StreamingResponse(
+        answer = StreamingResponse(
             self._events.of(request, tenant, path, start, check), media_type="text/event-stream"
         )
+        return Closing(answer, leave)
 
     async def search(self, tenant: Tenant, request: Request, parameters: Any) -> Any:
         tags = []
@@ -200,11 +219,16 @@ def _routes(do: _Handlers) -> tuple[Route, ...]:
 
 
 def create_app(service: Service) -> Starlette:
-    routes = _routes(_Handlers(service))
+    handlers = _Handlers(service)
+    routes = _routes(handlers)
     document = msgspec.json.encode(openapi(routes))
     identities = Identities(service.rates)
     mounts = [
-        Mount(route.path, _endpoint(service, identities, route), methods=[route.method])
+        Mount(
+            route.path,
+            _endpoint(service, identities, route, handlers.enter),
+            methods=[route.method],
+        )
         for route in routes
     ]
 
@@ -247,9 +271,9 @@ def create_app(service: Service) -> Starlette:
 
 
 def _endpoint(
-    service: Service, identities: Identities, route: Route
-) -> Callable[[Request], Awaitable[Response]]:
-    async def endpoint(request: Request) -> Response:
+    service: Service, identities: Identities, route: Route, enter: Enter
+) -> Callable[[Request], Awaitable[ASGIApp]]:
+    async def endpoint(request: Request) -> ASGIApp:
         authorization = request.headers.get("authorization")
         try:
             identities.check(authorization, route.kind)
@@ -257,24 +281,42 @@ def _endpoint(
             identities.note(authorization, tenant)
             # Before anything of it is read.
             _check_rates(service, tenant, route)
+            leave = enter(tenant)
+        except HoldfastError as error:
+            return _refused(error)
+        try:
+            answer = await answered(tenant, request)
+        except BaseException:
+            leave()
+            raise
+        if isinstance(answer, Closing):
+            # Who follows is counted among subscribers.
+            leave()
+            return answer
+        return Closing(answer, leave)
+
+    async def answered(tenant: Tenant, request: Request) -> Response | Closing:
+        try:
             check_names(request)
             if route.writes:
                 service.check_writable()
             parameters = read_parameters(request, route)
             answer = await route.handler(tenant, request, parameters)
-        except TenantError as error:
-            return _refusal(error.status, str(error), error.retry_after)
-        except InvalidArgumentError as error:
-            return _refusal(400, str(error))
         except HoldfastError as error:
-            return _refusal(503, str(error))
-        if isinstance(answer, Response):
+            return _refused(error)
+        if isinstance(answer, Response | Closing):
             return answer
         return Response(
             msgspec.json.encode(answer), status_code=route.status, media_type="application/json"
         )
 
     return endpoint
+
+
+def _refused(error: HoldfastError) -> Response:
+    if isinstance(error, TenantError):
+        return _refusal(error.status, str(error), error.retry_after)
+    return _refusal(400 if isinstance(error, InvalidArgumentError) else 503, str(error))
 
 
 def _check_rates(service: Service, tenant: Tenant, route: Route) -> None:

@@ -32,12 +32,19 @@ class Events:
         self._admission = admission
         self._open: Counter[str] = Counter()
 
-    def admit(self, tenant: Tenant) -> None:
-        """Raises if the tenant has too many connections that wait."""
+    def admit(self, tenant: Tenant) -> Callable[[], None]:
+        """Raises if the tenant has too many connections that wait; else answers what to call when
+        this one ends."""
         if self._open[tenant.name] >= tenant.quotas.subscribers:
             raise QuotaError(
                 f"events: you have {tenant.quotas.subscribers} subscribers, and may have no more"
             )
+        self._open[tenant.name] += 1
+
+        def leave() -> None:
+            self._open[tenant.name] -= 1
+
+        return leave
 
     async def of(
         self,
@@ -48,7 +55,6 @@ class Events:
         check: Callable[[], None],
     ) -> AsyncIterator[bytes]:
         """From beyond an offset; `check` raises once the token is not valid any more."""
-        self._open[tenant.name] += 1
         bell = asyncio.Event()
         loop = asyncio.get_running_loop()
 
@@ -80,14 +86,13 @@ class Events:
                 for update in found:
                     after = update["offset"]
                     yield _event(update)
-                if len(found) < AT_ONCE:
+                if not found:
                     try:
                         await asyncio.wait_for(bell.wait(), PULSE)
                     except TimeoutError:
                         yield b": still here\n\n"
         finally:
             stop()
-            self._open[tenant.name] -= 1
 
 
 def _event(update: dict[str, Any]) -> bytes:

@@ -33,8 +33,8 @@ PAGE_COLUMNS: Final = (
 )
 PageRow = tuple[str, int, int, int, int, int, int, int, str]
 """One of the table `pages`."""
-AT_ONCE: Final = 10
-"""Pages read at once."""
+AT_ONCE: Final = 2
+"""Pages read at once: each may be as large as what a batch makes."""
 
 _ENCODE = msgspec.json.Encoder(order="deterministic").encode
 _DECODE = msgspec.json.Decoder(Page).decode
