@@ -112,6 +112,9 @@ def test_events_of_the_future_are_refused_and_said(tmp_path: Path) -> None:
         assert "s1: 1 events refused: they are further ahead of the root's clock" in plant.said(
             "s1"
         )
+        refused = [plant.status(name)["refused"] for name in ("c1", "c2")]
+        reason = "at the sensor: too old, or ahead of the root's clock"
+        assert sorted(refused, key=len) == [{}, {"s1": {reason: 1}}]
 
 
 def test_a_child_whose_clock_was_set_back_is_taken_in_again(tmp_path: Path) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Final, Literal, cast
 
 from holdfast.edge.hub import Hub
 from holdfast.edge.layout import ROOT, Layout
@@ -15,10 +16,15 @@ from holdfast.edge.runner import Clock, Runner, asked_to_end, logger
 from holdfast.edge.security import read_credentials
 from holdfast.errors import InvalidArgumentError
 from holdfast.protocol.edge.child import Child, ChildOptions
+from holdfast.protocol.edge.formation import name_of
 from holdfast.protocol.edge.intermediate import Intermediate, IntermediateOptions
 from holdfast.protocol.edge.presence import BeatOptions
 
 __all__ = ["child_options", "intermediate_options", "run_child", "run_intermediate", "run_root"]
+
+
+TOLD_LATE: Final = "at the sensor: too old, or ahead of the root's clock"
+TOLD_REJECTED: Final = "at the sensor: no number, key or line"
 
 
 def _beats(layout: Layout) -> BeatOptions:
@@ -125,9 +131,17 @@ def _child_figures(machine: Child, now: int) -> dict[str, Any]:
 
 
 def _by_sensor(machine: Child) -> dict[str, dict[str, int]]:
-    """Events that could not be added here: by sensor, how many for which reason."""
+    """Events that could not be added here, and those that sensors left out: by sensor, how many for
+    which reason. Sensors say it to the owner of one of the partitions."""
+    counts = Counter(machine.intake.refused)
+    own = set(machine.owned)
+    for slot in machine.slots:
+        if slot.partition in own:
+            sensor = name_of(slot.sensor)
+            counts[sensor, TOLD_LATE] += slot.late
+            counts[sensor, TOLD_REJECTED] += slot.rejected
     found: dict[str, dict[str, int]] = {}
-    for (sensor, reason), count in sorted(machine.intake.refused.items()):
+    for (sensor, reason), count in sorted((+counts).items()):
         found.setdefault(sensor, {})[reason] = count
     return found
 
