@@ -15,6 +15,7 @@ from holdfast.edge.rooting import LineKeeper, RootNode
 from holdfast.edge.runner import Clock, Runner, asked_to_end, logger
 from holdfast.edge.security import read_credentials
 from holdfast.errors import InvalidArgumentError
+from holdfast.parties.whole_files import make_folder
 from holdfast.protocol.edge.child import Child, ChildOptions
 from holdfast.protocol.edge.formation import name_of
 from holdfast.protocol.edge.intermediate import Intermediate, IntermediateOptions
@@ -230,7 +231,7 @@ def run_root(layout: Layout, *, metrics: int | None = None) -> None:
         path = None
         if layout.root.output is not None:
             path = layout.path(layout.root.output)
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(path.parent)
             memory = Path(f"{path}.memory")
         elif sys.stdout is None:
             raise InvalidArgumentError(

@@ -28,6 +28,7 @@ from holdfast.edge.layout import ROOT, Layout, Query
 from holdfast.edge.runner import LONGEST, Clock, Runner, _plain, logger, to_json
 from holdfast.edge.security import read_credentials
 from holdfast.errors import InvalidArgumentError, StoreCorruptError
+from holdfast.parties.whole_files import sync
 from holdfast.protocol.edge.formation import GroupPlan, name_of
 from holdfast.protocol.edge.memory import RootMemory, recall, remember
 from holdfast.protocol.edge.messages import Query as Asked
@@ -71,7 +72,11 @@ class LineKeeper:
         self._out = out
         self._printed = 0
         """Bytes of the windows to keep that are printed, and cannot be taken back."""
-        self._file = None if path is None else path.open("ab", buffering=0)
+        self._file = None
+        if path is not None:
+            self._file = path.open("ab", buffering=0)
+            # Lines are safe only if the name of the file is.
+            sync(path.parent)
         self._torn: int | None = None
         """Where the file ends, less what could not be written whole."""
         if self._file is not None:
@@ -127,6 +132,7 @@ class LineKeeper:
         found = path.open("ab", buffering=0)
         try:
             _lock(found)
+            sync(path.parent)
             if self._torn is not None:
                 file.truncate(self._torn)
         except OSError:
@@ -325,6 +331,7 @@ class RootNode:
                 temporary.unlink()
             raise
         temporary.replace(path)
+        sync(path.parent)
         self._known = known
 
     # Questions

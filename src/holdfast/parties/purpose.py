@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.errors import InvalidArgumentError, StoreCorruptError
-from holdfast.parties.whole_files import write_whole
+from holdfast.parties.whole_files import make_folder, write_whole
 from holdfast.topology import Topology
 from holdfast.topology.streams import SOURCES
 from holdfast.topology.text import word_of, write_step
@@ -64,7 +64,7 @@ def check_purpose(folder: Path, facts: Facts) -> None:
     """Refuse a folder that was made for something else; note what a new one is made for."""
     note = folder / NOTE
     if not note.exists():
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         write_whole(note, json.dumps(facts, indent=2).encode())
         return
     try:

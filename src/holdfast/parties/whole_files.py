@@ -3,9 +3,24 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["publish", "sync", "write_whole"]
+__all__ = ["make_folder", "publish", "sync", "write_whole"]
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder, if it is not there. The names in it are safe then, and those of the folders
+    that it is in: whoever made them may have been killed before that."""
+    folder.mkdir(parents=True, exist_ok=True)
+    device = folder.stat().st_dev
+    place = folder.resolve()
+    for each in (place, *place.parents):
+        if each.stat().st_dev != device:
+            break
+        # Who may not list it has not made anything in it.
+        with suppress(PermissionError):
+            sync(each)
 
 
 def publish(unfinished: Path, path: Path) -> None:

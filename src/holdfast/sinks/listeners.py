@@ -13,7 +13,7 @@ from rich.console import Console
 
 from holdfast.errors import StoreCorruptError
 from holdfast.parties.reader import Told
-from holdfast.parties.whole_files import write_whole
+from holdfast.parties.whole_files import make_folder, write_whole
 from holdfast.tail.lines import Lines
 from holdfast.tuples import Kind
 
@@ -25,7 +25,7 @@ class Note:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         self.is_new = not path.exists()
         try:
             self.position = 0 if self.is_new else int(path.read_text())

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from holdfast.errors import StoreCorruptError
-from holdfast.parties.whole_files import publish, write_whole
+from holdfast.parties.whole_files import make_folder, publish, write_whole
 from holdfast.tuples import STIME
 
 __all__ = ["ParquetStore"]
@@ -30,7 +30,7 @@ class ParquetStore:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         for unfinished in folder.glob(".*.tmp"):
             unfinished.unlink()
         self._position = max(self._ends(), default=0)

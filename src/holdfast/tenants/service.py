@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Meta
 
 from holdfast.errors import HoldfastError, InvalidArgumentError
+from holdfast.parties.whole_files import make_folder
 from holdfast.protocol.composition.definitions import channel_types, owner_of
 from holdfast.protocol.composition.documents import DocumentError, ServiceObject, read_as
 from holdfast.protocol.composition.settling import LONGEST_KEY
@@ -99,7 +100,7 @@ class Service:
     @classmethod
     def open(cls, folder: Path, place: str | None = None, **more: Any) -> Self:
         """In a folder, or at the address of a PostgreSQL database."""
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         return cls(open_database(place or str(folder / "store.db")), **more)
 
     def trouble(self) -> str:

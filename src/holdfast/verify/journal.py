@@ -18,6 +18,7 @@ from typing import Final, Generic, Self, TypeVar
 import msgspec
 
 from holdfast.errors import StoreCorruptError, StoreUnavailableError
+from holdfast.parties.whole_files import make_folder
 from holdfast.verify.messages import Envelope
 
 __all__ = ["Entry", "Journal"]
@@ -45,7 +46,7 @@ class Journal(Generic[E]):
         self._entry = entry
         path = folder / NAME
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            make_folder(folder)
             self._file = path.open("a+b", buffering=0)
         except OSError as error:
             raise StoreUnavailableError(
@@ -56,7 +57,6 @@ class Journal(Generic[E]):
             self._lock()
             self.found = tuple(self._read())
             """What was told before."""
-            _sync(folder)
         except BaseException:
             self._file.close()
             raise

@@ -282,6 +282,19 @@ def break_checkpoint(stage: RunningStage, checkpoint: Path) -> None:
     assert stage.query.is_damaged
 
 
+def break_journal(stage: RunningStage) -> None:
+    """A new entry must not get the number of one that Spark has planned: the query would wait for
+    ever, or take the one for the other."""
+    stage.query.stop()
+    journal = stage.query.journal
+    newest = journal.folder / f"{journal.last:012d}.entry"
+    entry = newest.read_bytes()
+    newest.unlink()
+    with pytest.raises(StoreCorruptError, match=r"journal: .* the last .* empty folder"):
+        stage.start()
+    newest.write_bytes(entry)
+
+
 def test_a_stage_with_a_join(spark, topology, tmp_path):
     """What else may happen to it happens to the one with a window behind."""
     with RunningStage(spark, topology, "joined", tmp_path) as stage:
@@ -293,6 +306,7 @@ def test_a_stage_with_a_join(spark, topology, tmp_path):
 def test_a_stage_with_a_join_and_a_window(spark, topology, tmp_path):
     with RunningStage(spark, topology, "joined-windows", tmp_path) as stage:
         base = scenario(stage, None)
+        break_journal(stage)
         break_checkpoint(stage, tmp_path / "checkpoint")
     joined = Shards(join_kind("k string, v double", ["k"], 1_500_000))
     pairs = joined.run(*(work(b, *pieces(1, b)) for b in range(FIRST, FIRST + 8)))

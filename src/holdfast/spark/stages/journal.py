@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from holdfast.errors import StoreCorruptError
+from holdfast.parties.whole_files import sync
 from holdfast.spark.stages.entries import Entry, Order, Piece
 from holdfast.wire.chunks import DIGEST_SIZE, Chunk
 
@@ -70,7 +71,7 @@ class Journal:
             file.flush()
             os.fsync(file.fileno())
         unfinished.rename(path)
-        _sync_folder(self.folder)
+        sync(self.folder)
         self._next += 1
         return entry
 
@@ -107,14 +108,6 @@ class Journal:
 
     def _path(self, number: int) -> Path:
         return self.folder / f"{number:012d}{SUFFIX}"
-
-
-def _sync_folder(folder: Path) -> None:
-    opened = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)
 
 
 class _DamageError(Exception):

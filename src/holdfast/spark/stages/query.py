@@ -21,6 +21,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 
 from holdfast.errors import StoreCorruptError
+from holdfast.parties.whole_files import make_folder
 from holdfast.spark.columns import column_named
 from holdfast.spark.sessions import DRIVER_GONE
 from holdfast.spark.shards import shard_labels
@@ -82,6 +83,7 @@ class StageQuery:
     ) -> None:
         """`size`: of a bucket. `address`: of the server that gives out the rows of the journal.
         `deliver` is called in a thread of Spark."""
+        make_folder(folder / "journal")
         self.journal = Journal(folder / "journal")
         self._compiled = compiled
         self._size = size
@@ -89,6 +91,7 @@ class StageQuery:
         self._rows = 0
         self._schema = to_arrow_schema(compiled.published, timezone="UTC")
         self._checkpoint = folder / "checkpoint"
+        self._check_journal()
         tasks = max(1, spark.sparkContext.defaultParallelism)
         self._handover: Handover | None = None
         if is_possible(spark, compiled):
@@ -120,6 +123,21 @@ class StageQuery:
                 raise
             raise StoreCorruptError(f"{self._checkpoint}: {said}") from error
         self._effort = Effort(spark, self._query)
+
+    def _check_journal(self) -> None:
+        """Raise an error if the journal has lost what Spark has planned: a new entry would get the
+        number of another one, and the query would wait for ever or take the one for the other."""
+        batches = [int(path.name) for path in self._checkpoint.glob("offsets/[0-9]*")]
+        planned = 0
+        # What cannot be read is damage, of which Spark tells.
+        with suppress(OSError, ValueError, LookupError, TypeError):
+            planned = self._end_of(max(batches, default=-1))
+        if planned > self.journal.last:
+            raise StoreCorruptError(
+                f"{self.journal.folder}: entry {self.journal.last} is the last of the journal, and "
+                f"Spark has planned entry {planned}; start the replica with an empty folder, it "
+                "gets its state from a peer or its inputs"
+            )
 
     def submit(self, entry: Entry) -> int:
         """Have an entry carried out; answers its number."""
