@@ -13,7 +13,7 @@ import pytest
 
 from holdfast.errors import StoreCorruptError, StoreUnavailableError
 from holdfast.parties import disk_log
-from holdfast.parties.disk_log import DiskLog
+from holdfast.parties.disk_log import MARK, DiskLog
 from holdfast.tuples import Row, Segment
 from holdfast.wire.chunks import Chunk
 
@@ -131,6 +131,60 @@ def test_a_flipped_bit_is_named_and_costs_one_record(tmp_path: Path) -> None:
         assert records == [each for each in written if each not in lost]
         assert damage.is_last == (lost == written[-1:])
         assert path.read_bytes() == flipped
+
+
+def test_what_is_found_is_safe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who wrote it may have been killed before the disk had it, and what is found is told on."""
+    log = DiskLog(tmp_path)
+    log.append(piece(1), {})
+    log.close()
+    [path, *_] = sorted(tmp_path.glob("*.log"))
+    flush, flushed = os.fsync, set()
+
+    def note(file: int) -> None:
+        flush(file)
+        flushed.add(os.fstat(file).st_ino)
+
+    monkeypatch.setattr(os, "fsync", note)
+    log = DiskLog(tmp_path, durable=True)
+    assert len(log.take()) == 1
+    log.close()
+    assert {path.stat().st_ino, tmp_path.stat().st_ino} <= flushed
+
+
+@pytest.mark.parametrize("at", [20, 100])
+def test_a_torn_tail_behind_a_flipped_bit_is_all_that_is_cut_off(tmp_path: Path, at: int) -> None:
+    """Whether the bit is in the head of its record or behind it."""
+    written = wrote(tmp_path, 4)
+    [path, *_] = sorted(tmp_path.glob("*.log"))
+    data = bytearray(path.read_bytes())
+    size = path.stat().st_size
+    begins = [place for place in range(size) if data.startswith(MARK, place)]
+    data[begins[2] + at] ^= 1
+    path.write_bytes(data[: begins[3] + 10] + bytes(size - begins[3] - 10))
+    log = DiskLog(tmp_path)
+    [damage] = log.damage
+    assert damage.offset == begins[2]
+    assert damage.is_last
+    assert [each.segment for each in log.take(damaged=True)] == [seg for seg, _ in written[:2]]
+    log.close()
+    assert path.stat().st_size >= begins[3]
+
+
+def test_the_names_of_new_folders_are_safe_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a power failure takes all that is in them, however well it was flushed."""
+    flush, flushed = os.fsync, set()
+
+    def note(file: int) -> None:
+        flush(file)
+        flushed.add(os.fstat(file).st_ino)
+
+    monkeypatch.setattr(os, "fsync", note)
+    DiskLog(tmp_path / "party" / "log", durable=True).close()
+    folders = (tmp_path, tmp_path / "party", tmp_path / "party" / "log")
+    assert {folder.stat().st_ino for folder in folders} <= flushed
 
 
 def test_an_older_file_that_is_cut_off_is_damaged(tmp_path: Path) -> None:

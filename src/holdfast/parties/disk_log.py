@@ -18,15 +18,16 @@ import zlib
 from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
+from shutil import copyfileobj
 from struct import Struct
 from typing import Any, Final
 
 from holdfast.errors import StoreCorruptError, StoreUnavailableError
-from holdfast.parties.whole_files import sync
+from holdfast.parties.whole_files import make_folder, publish, sync
 from holdfast.tuples import Row, Segment
 from holdfast.wire.chunks import Chunk
 
@@ -87,13 +88,19 @@ class DiskLog:
         """`durable`: a record is safe from a power failure when it has been appended."""
         self.folder = folder
         self._durable = durable
-        folder.mkdir(parents=True, exist_ok=True)
+        if durable:
+            make_folder(folder)
+        else:
+            folder.mkdir(parents=True, exist_ok=True)
+        self._open()
+
+    def _open(self) -> None:
         self.records: list[Record] = []
         """Records found when the log was opened; take them with `take`."""
         self.damage: list[Damage] = []
         """Bytes that could not be read when the log was opened."""
         self._files: deque[_File] = deque()
-        paths = sorted(folder.glob("*.log"))
+        paths = sorted(self.folder.glob("*.log"))
         newest = next((path for path in reversed(paths) if path.stat().st_size), None)
         for path in paths:
             found, damage = _read(path, is_newest=path == newest)
@@ -101,6 +108,9 @@ class DiskLog:
             self.damage += damage
             end = max((record.segment.end for record in found), default=0)
             self._files.append(_File(path, path.stat().st_size, end))
+        if self._durable and newest is not None:
+            # What is found is told on, and whoever wrote it may have been killed before that.
+            sync(newest)
         self._number = int(self._files[-1].path.stem) + 1 if self._files else 0
         self._file = self._begin_file()
 
@@ -118,6 +128,22 @@ class DiskLog:
             )
         found, self.records = self.records, []
         return found
+
+    def leave_out_damage(self) -> None:
+        """Delete what cannot be read, and all before it; what follows is found again."""
+        last = self.damage[-1]
+        self._file.close()
+        # In this order, so that the damage is still there if this ends half-way.
+        for file in self._files:
+            if file.path < last.path:
+                file.path.unlink()
+        sync(self.folder)
+        unfinished = last.path.with_suffix(".unfinished")
+        with last.path.open("rb") as damaged, unfinished.open("wb") as rest:
+            damaged.seek(last.offset + last.size)
+            copyfileobj(damaged, rest)
+        publish(unfinished, last.path)
+        self._open()
 
     def append(self, segment: Segment, facts: Mapping[str, Any]) -> Segment:
         """Write a record; answers the segment with its rows on disk."""
@@ -181,6 +207,7 @@ class DiskLog:
         for file in self._files:
             file.path.unlink(missing_ok=True)
         self._files.clear()
+        self.records, self.damage = [], []
         self._file = self._begin_file()
 
     def close(self) -> None:
@@ -233,15 +260,27 @@ def _go_through(
                 f"{path}: was written by an earlier version of Holdfast; delete the folder of the "
                 "party to begin anew"
             )
-        following = data.find(MARK, at + 1)
-        while following >= 0 and _record(path, data, following) is None:
-            following = data.find(MARK, following + 1)
-        if following < 0 and is_newest and _is_torn(data, at):
-            return at, True
-        stop = length if following < 0 else following
-        damage.append(Damage(path, at, stop - at, is_last=is_newest and following < 0))
+        following = _following(path, data, at)
+        if following is None and is_newest and _is_torn(data, at):
+            break
+        stop = length if following is None else following
+        damage.append(Damage(path, at, stop - at, is_last=False))
         at = stop
-    return at, False
+    if is_newest and damage and damage[-1].offset + damage[-1].size == at:
+        damage[-1] = replace(damage[-1], is_last=True)
+    return at, at < length
+
+
+def _following(path: Path, data: mmap, at: int) -> int | None:
+    """Where something follows that was written after what begins here and cannot be read."""
+    lengths = _lengths(data, at)
+    if lengths is not None:
+        end = at + HEAD.size + lengths[0] + lengths[2]
+        return end if data[end:].strip(b"\0") else None
+    following = data.find(MARK, at + 1)
+    while following >= 0 and _record(path, data, following) is None:
+        following = data.find(MARK, following + 1)
+    return following if following >= 0 else None
 
 
 def _record(path: Path, data: mmap, at: int) -> tuple[Record, int] | None:
@@ -284,7 +323,9 @@ def _is_torn(data: mmap, at: int) -> bool:
     lengths = _lengths(data, at)
     if lengths is not None and at + HEAD.size + lengths[0] + lengths[2] > length:
         return True
-    return not any(data[max(at, length - ZEROS) : length])
+    # A head that cannot be read and has its end was written, and then damaged.
+    has_end = lengths is None and data[at + HEAD.size - 1]
+    return not has_end and not any(data[max(at, length - ZEROS) : length])
 
 
 def _segment(path: Path, offset: int, said: Mapping[str, Any]) -> Segment:
