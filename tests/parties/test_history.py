@@ -9,8 +9,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from holdfast.errors import StoreUnavailableError
-from holdfast.parties.disk_log import DiskLog
+from holdfast.errors import StoreCorruptError, StoreUnavailableError
+from holdfast.parties.disk_log import MARK, DiskLog
 from holdfast.parties.history import History
 from holdfast.tuples import Row, Segment
 from holdfast.wire.chunks import Chunk
@@ -88,6 +88,65 @@ def test_nothing_before_a_hole_is_published_again(tmp_path: Path) -> None:
         history.add(stretch(40, 60), 2, 0)
     with life(tmp_path) as history:
         assert numbers(history.take_published(SIZE)) == [4, 5]
+
+
+def test_what_follows_damage_is_kept_and_a_peer_asked_for_the_rest(tmp_path: Path) -> None:
+    """All of it was published, so no state is lost with it."""
+    with life(tmp_path) as history:
+        history.replace(20, 3, 0)
+        history.add_older([stretch(0, 20)])
+        history.end_older(0)
+        for number in range(2, 6):
+            history.add(stretch(10 * number, 10 * number + 10), number + 2, 0)
+    path = max(tmp_path.glob("*.log"), key=lambda each: each.stat().st_size)
+    data = bytearray(path.read_bytes())
+    flipped = [at for at in range(len(data)) if data.startswith(MARK, at)][2] + 100
+    data[flipped] ^= 1
+    path.write_bytes(data)
+    with life(tmp_path) as history:
+        [damage] = history.damage
+        assert damage.path == path
+        assert damage.offset <= flipped < damage.offset + damage.size
+        assert (history.has_state, history.base, history.done) == (True, 60, 7)
+        assert not history.is_whole
+        history.add_older([stretch(20, 40)])
+    with life(tmp_path) as history:
+        assert history.damage == []
+        assert not history.is_whole
+        assert (history.has_state, history.base, history.done) == (True, 60, 7)
+        assert numbers(history.take_published(SIZE)) == [2, 3, 4, 5]
+        history.end_older(20)
+    with life(tmp_path) as history:
+        assert history.is_whole
+
+
+def test_a_damaged_log_of_a_peer_is_asked_for_again(tmp_path: Path) -> None:
+    with life(tmp_path) as history:
+        history.replace(80, 12, 0)
+        history.add_older([stretch(60, 80)])
+        history.end_older(60)
+        history.add(stretch(80, 90), 13, 0)
+    path = max((tmp_path / "older").glob("*.log"), key=lambda each: each.stat().st_size)
+    data = bytearray(path.read_bytes())
+    data[100] ^= 1
+    path.write_bytes(data)
+    for is_damaged in (True, False):
+        with life(tmp_path) as history:
+            assert bool(history.damage) == is_damaged
+            assert (history.has_state, history.base, history.is_whole) == (True, 90, False)
+            assert numbers(history.take_published(SIZE)) == [8]
+
+
+def test_damage_at_the_end_leaves_no_state(tmp_path: Path) -> None:
+    with life(tmp_path) as history:
+        for number in range(3):
+            history.add(stretch(10 * number, 10 * number + 10), number + 1, 0)
+    path = max(tmp_path.glob("*.log"), key=lambda each: each.stat().st_size)
+    data = bytearray(path.read_bytes())
+    data[-30] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(StoreCorruptError, match=f"{path}: the last record, at byte "):
+        History(tmp_path)
 
 
 def test_the_state_of_a_peer_takes_the_place_of_all(tmp_path: Path) -> None:

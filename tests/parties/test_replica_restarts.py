@@ -115,6 +115,53 @@ def cut_log(folder: Path, records: int) -> None:
     os.truncate(path, begins[-records])
 
 
+def flip(folder: Path, record: int) -> str:
+    """Flip a bit of a record of a replica's log; where the record begins."""
+    path = max(folder.glob("*.log"), key=lambda each: each.stat().st_size)
+    data = bytearray(path.read_bytes())
+    begins = [at for at in range(len(data)) if data.startswith(MARK, at)]
+    data[begins[record] + 40] ^= 1
+    path.write_bytes(bytes(data))
+    return f"{path}: a record, at byte {begins[record]}, is damaged"
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_damage_amid_a_log_costs_neither_the_state_nor_what_follows(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, replicas: int
+) -> None:
+    with Rig(tmp_path, replicas=replicas) as rig:
+        names = [f"sums/{number}" for number in range(1, replicas + 1)]
+        for name in names:
+            rig.open(name)
+        for first in range(0, 300, 30):
+            rig.bring(first, first + 30)
+            wait_for(
+                lambda first=first: all(rig.boundary(name) >= end_of(first + 30) for name in names)
+            )
+        rig.close()
+        said = flip(rig.topology.state_folder / "sums/1/log", 4)
+        replica = rig.open()
+        wait_for(lambda: replica.status()["ready"])
+        assert said in caplog.text
+        assert replica.status()["was_damaged"]
+        rig.bring(300, 400)
+        wait_for(lambda: rig.boundary() >= end_of(400))
+        assert not {Order.RESTART, Order.INSTALL} & set(rig.engines["sums/1"].done)
+        if replicas == 2:
+            # Its peer has what was damaged and what was before.
+            wait_for(lambda: int(replica.status()["start"]) == 0)
+            rig.close("sums/2")
+        start = int(replica.status()["start"])
+        assert start < end_of(300)
+        right = [each for each in numbers(400) if each[0] * SIZE >= start]
+        assert rig.final(end_of(400), position=start) == right
+        rig.close()
+        replica = rig.open()
+        wait_for(lambda: replica.status()["ready"])
+        assert not replica.status()["was_damaged"]
+        assert rig.final(end_of(400), position=start) == right
+
+
 @pytest.mark.parametrize("records", [1, 2, 5])
 def test_a_log_that_is_behind_the_state_never_gives_wrong_rows(
     tmp_path: Path, records: int
@@ -137,6 +184,22 @@ def test_a_log_that_is_behind_the_state_never_gives_wrong_rows(
         assert rig.replicas["sums/1"].status()["was_damaged"]
 
 
+def test_a_log_with_a_hole_before_what_comes_again_is_not_gone_on_with(tmp_path: Path) -> None:
+    """Spark does its last batch once more, and the log has lost the record before that."""
+    with Rig(tmp_path, kept="1h") as rig:
+        rig.open()
+        for first in range(0, 300, 30):
+            rig.engines["sums/1"].commits = first < 270
+            rig.bring(first, first + 30)
+            wait_for(lambda first=first: rig.boundary() >= end_of(first + 30))
+        rig.close()
+        cut_log(rig.topology.state_folder / "sums/1" / "log", 8)
+        rig.open()
+        rig.bring(300, 400)
+        assert rig.final(end_of(400)) == numbers(400)
+        assert rig.replicas["sums/1"].status()["was_damaged"]
+
+
 @pytest.mark.parametrize("which", ["log", "journal"])
 def test_a_replica_whose_files_are_damaged_sets_them_aside(tmp_path: Path, which: str) -> None:
     with Rig(tmp_path, kept="1h") as rig:
@@ -146,10 +209,8 @@ def test_a_replica_whose_files_are_damaged_sets_them_aside(tmp_path: Path, which
         rig.close()
         folder = rig.topology.state_folder / "sums/1"
         if which == "log":
-            path = max((folder / "log").glob("*.log"), key=lambda each: each.stat().st_size)
-            data = bytearray(path.read_bytes())
-            data[len(data) // 2] ^= 1
-            path.write_bytes(bytes(data))
+            # Without its last record nobody knows how far the log went.
+            flip(folder / "log", -1)
         else:
             (folder / "damaged.txt").write_text("entry 7 of the journal cannot be read")
         replica = rig.open()

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 
-from holdfast.parties.disk_log import DiskLog
+from holdfast.parties.disk_log import Damage, DiskLog
 from holdfast.tuples import Segment
 
 __all__ = ["History"]
@@ -33,10 +33,27 @@ class History:
         """Whether an earlier life has left any."""
         self.is_whole = True
         """False while a peer is asked for what it has published before its state was taken over."""
+        self.damage: list[Damage] = []
+        """Records that could not be read; later ones are kept."""
         self._restored: list[Segment] = []
         self._read()
 
+    def _leave_out_damage(self) -> None:
+        """Keep what follows it. All before was published, so the state has it, and a peer may have
+        its rows."""
+        newest = self._log.records[-1]
+        end, facts = newest.segment.end, newest.facts
+        noted = {**_facts(facts["entry"], facts["consistent_from"]), "copied": 1}
+        self._log.append(Segment(end, end, ()), noted)
+        self._older.clear()
+        if self._log.damage:
+            self._log.leave_out_damage()
+
     def _read(self) -> None:
+        damage = [*self._log.damage, *self._older.damage]
+        if damage and self._log.records and not any(each.is_last for each in self._log.damage):
+            self.damage = damage
+            self._leave_out_damage()
         records = self._log.take()
         if records and "unfinished" in records[-1].facts:
             # The life before, of an earlier version, ended while it took over what a peer had.

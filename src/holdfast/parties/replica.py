@@ -91,6 +91,8 @@ class Replica:
         self._shelf = DiskShelf(workplace.folder / "waiting")
         self._applied: int | None = None
         """The last entry in the base of the query when it was at the end of its journal."""
+        self._has_hole = False
+        """Whether the log lacks what came before something that the query has done once more."""
         self._node: Node | None = None
         self._works: dict[int, Work] = {}
         """What the query has been asked to do and has not done, by entry."""
@@ -122,10 +124,18 @@ class Replica:
     def _open_history(self) -> History:
         folder = self._workplace.folder / "log"
         try:
-            return History(folder)
+            history = History(folder)
         except StoreCorruptError as error:
             self._workplace.set_aside(str(error))
             return History(folder)
+        for damage in history.damage:
+            logger.error(
+                "%s: %s; what was published later is kept, and a peer is asked for the rest",
+                self.name,
+                damage,
+            )
+            self._workplace.was_damaged = True
+        return history
 
     # What whoever runs it sees
 
@@ -307,8 +317,9 @@ class Replica:
             case Order.WORK:
                 self._finish(result, now)
             case Order.RESTART if result.entry > self._history.done:
+                self._has_hole = False
                 self._note_restart(result.entry)
-            case Order.INSTALL if result.entry >= self._history.done:
+            case Order.INSTALL if result.entry == self._history.done:
                 self._history.base = self._workplace.journal.read(result.entry).end
             case Order.COPY:
                 self._finish_copy(result, now)
@@ -326,6 +337,8 @@ class Replica:
         if entry.tentative:
             self.counts.tentative += sum(row.value.rows for row in rows)
         elif result.entry > self._history.done:
+            if self._node is None and entry.start != self._history.base:
+                self._has_hole = True
             segment = self._history.add(
                 Segment(entry.start, entry.end, rows), result.entry, self._consistent_from
             )
@@ -363,13 +376,12 @@ class Replica:
 
     def begin(self, now: int) -> None:
         history, size = self._history, self.settings.size
-        if history.has_state and self._applied not in (None, history.done):
+        defect = self._defect() if history.has_state else None
+        if defect is not None:
             logger.error(
-                "%s: its log ends with entry %d of its journal and its state with entry %d; it "
-                "starts over, and gets its state from a peer or its inputs",
+                "%s: %s; it starts over, and gets its state from a peer or its inputs",
                 self.name,
-                history.done,
-                self._applied,
+                defect,
             )
             history.forget()
             self._workplace.was_damaged = True
@@ -386,11 +398,22 @@ class Replica:
         if history.has_state:
             lines = {self.stream: history.take_published(size)}
             self._node.resume(history.base // size, history.consistent_from, lines, now)
-            if not history.is_whole:
+            if not history.is_whole and self.place.peers:
                 self._node.fetch_older()
         else:
             self._workplace.submit(Entry(0, Order.RESTART))
         self._do(self._node.wake(now), now)
+
+    def _defect(self) -> str | None:
+        """Why the log is not that of the state, if it is not."""
+        if self._has_hole:
+            return "its log lacks entries that Spark has done and will not do again"
+        if self._applied not in (None, self._history.done):
+            return (
+                f"its log ends with entry {self._history.done} of its journal and its state with "
+                f"entry {self._applied}"
+            )
+        return None
 
     def _make_node(self, now: int, *, lost: bool) -> Node:
         intakes: Mapping[str, Intake] = {}
