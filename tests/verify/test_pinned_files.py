@@ -87,17 +87,3 @@ def test_a_file_that_was_changed_and_restored_between_two_checks_is_found(
     with pytest.raises(ChangedFileError, match="was written to or replaced since it was read"):
         pinned.check("tariffs", files)
     PinnedFiles().check("tariffs", files)
-
-
-def test_a_file_without_a_digest_must_be_older_than_the_job(tmp_path: Path) -> None:
-    path = tmp_path / "tariffs.csv"
-    path.write_text("4\n")
-    later(path)
-    moment = (tmp_path / "probe").stat().st_ctime_ns // 1000
-    pinned = PinnedFiles()
-    pinned.check_older("tariffs", str(path), moment)
-    rewrite(path, "5\n")
-    with pytest.raises(ChangedFileError, match="was changed after the job was submitted"):
-        pinned.check_older("tariffs", str(path), moment)
-    with pytest.raises(ChangedFileError, match="was changed after the job was submitted"):
-        PinnedFiles().check_older("tariffs", str(path), moment)

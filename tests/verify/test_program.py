@@ -13,6 +13,7 @@ from holdfast.errors import InvalidArgumentError
 from holdfast.protocol.verification import JobState, Kind, Mode, Model, Report, Standing
 from holdfast.verify import Program, load_job, verified
 from holdfast.verify.computing import Check, Maker
+from holdfast.verify.pinned_files import CODE, pin_files
 from holdfast.verify.program import run_program
 from holdfast.verify.submission import pin_sources
 from holdfast.verify.targets import Target
@@ -166,8 +167,12 @@ verified(spark.read.csv([str(data / "a.csv"), str(data / sys.argv[2])]), "after"
         ('SOURCES = ["a.csv", "b*.csv"]', ("c.csv", "b.csv"), None),
         ('SOURCES = ["a.csv", "b*.csv"]', ("b.csv", "b.csv"), r"b\.csv has the digest"),
         ('SOURCES = ["a.csv", "b*.csv"]', ("b.csv", "c.csv"), r"c\.csv, which SOURCES does not"),
-        ("", ("c.csv", "b.csv"), None),
-        ("", ("a.csv", "b.csv"), r"a\.csv was changed after the job was submitted"),
+        (
+            'SOURCES = ["a.csv"]',
+            ("code.csv", "a.csv"),
+            r"imported code: .*code\.csv has the digest",
+        ),
+        ("", ("c.csv", "b.csv"), r"a\.csv, which SOURCES does not list"),
     ],
 )
 def test_files_that_a_program_reads_stay_as_they_were(
@@ -177,17 +182,11 @@ def test_files_that_a_program_reads_stay_as_they_were(
     arguments: tuple[str, str],
     message: str | None,
 ) -> None:
-    for name in "abc":
+    for name in ("a", "b", "c", "code"):
         (tmp_path / f"{name}.csv").write_text("4")
     program = load(tmp_path, head + READER)
-    written = (tmp_path / "c.csv").stat().st_ctime_ns
-    wait_for("a later time", lambda: touched(tmp_path) > written + 1000, 10)
-    orders = replace(
-        ORDERS,
-        submitted=touched(tmp_path) // 1000,
-        sources=pin_sources(program),
-        arguments=arguments,
-    )
+    code = pin_files([str(tmp_path / "code.csv")])
+    orders = replace(ORDERS, sources=pin_sources(program) | {CODE: code}, arguments=arguments)
     fleet = Fleet(spark, tmp_path, program.plan, mode=Mode.BLOCKING, model=Model.CRASH)
     if message is None:
         run_program(program, fleet.replicas[1], fleet.computers[1], orders)
@@ -195,7 +194,38 @@ def test_files_that_a_program_reads_stay_as_they_were(
         return
     with pytest.raises(InvalidArgumentError, match=message):
         run_program(program, fleet.replicas[1], fleet.computers[1], orders)
-    assert fleet.events(1, "made") == [fleet.events(1, "made")[0]], "only the first boundary"
+    if head:
+        assert [each["stage"] for each in fleet.events(1, "made")] == ["before"]
+    else:
+        assert not (tmp_path / "1.trace").exists(), "nothing was computed"
+
+
+@pytest.mark.parametrize(
+    ("head", "message"),
+    [
+        ('SOURCES = ["a.csv", "b.csv"]', r"b\.csv has the digest"),
+        ("", "which SOURCES does not list"),
+    ],
+)
+def test_a_file_that_is_exchanged_for_one_of_yesterday_is_not_read(
+    spark: SparkSession, tmp_path: Path, head: str, message: str
+) -> None:
+    for name, text in (("a", "4"), ("b", "4"), ("yesterday", "3")):
+        (tmp_path / f"{name}.csv").write_text(text)
+    written = (tmp_path / "yesterday.csv").stat().st_ctime_ns
+    wait_for("a later time", lambda: touched(tmp_path) > written + 1000, 10)
+    exchange = '(data / "b.csv").unlink(), (data / "b.csv").symlink_to("yesterday.csv")'
+    text = READER.replace('(data / sys.argv[1]).write_text("5")', exchange)
+    program = load(tmp_path, head + text)
+    orders = replace(
+        ORDERS,
+        submitted=touched(tmp_path) // 1000,
+        sources=pin_sources(program),
+        arguments=("", "b.csv"),
+    )
+    fleet = Fleet(spark, tmp_path, program.plan, mode=Mode.BLOCKING, model=Model.CRASH)
+    with pytest.raises(InvalidArgumentError, match=message):
+        run_program(program, fleet.replicas[1], fleet.computers[1], orders)
 
 
 def touched(folder: Path) -> int:

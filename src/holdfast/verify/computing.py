@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from holdfast.protocol.verification import Agreed, Compute, Input
 from holdfast.verify.calls import Calls, Unverified
 from holdfast.verify.jobs import Job, Stage
-from holdfast.verify.pinned_files import PinnedFiles, SourceFile
+from holdfast.verify.pinned_files import CODE, PinnedFiles, SourceFile
 from holdfast.verify.reading import Accuser, Binding, open_slices
 from holdfast.verify.slice_files import Storage
 from holdfast.verify.slices import Making, Reporter, make_slices
@@ -92,10 +92,15 @@ class SparkComputer:
 
 
 def define_job(
-    computer: SparkComputer, job: Job, files: Mapping[str, Sequence[SourceFile]]
+    computer: SparkComputer,
+    job: Job,
+    files: Mapping[str, Sequence[SourceFile]],
+    pinned: PinnedFiles | None = None,
 ) -> None:
-    """Let the stages of a job be made from these files of its sources."""
-    pinned = PinnedFiles()
+    """Let the stages of a job be made from these files of its sources.
+
+    `pinned`: of the process, if it has checked files before."""
+    pinned = pinned or PinnedFiles()
     sources = {}
     for name, source in job.sources.items():
         # Before Spark reads them for their columns.
@@ -103,6 +108,9 @@ def define_job(
         sources[name] = source.open(computer.spark, [file.path for file in files[name]])
     for stage in job.stages.values():
         read = {name: files[name] for name in stage.inputs if name in sources}
+        if CODE in files:
+            # Tasks import it again.
+            read[CODE] = files[CODE]
         check = partial(_check_all, pinned, read) if read else None
         computer.define(stage.name, _maker(computer, stage, sources), check)
 

@@ -28,7 +28,7 @@ from holdfast.verify.targets import target_of
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["SOURCES", "Program", "load_job", "read_code", "run_code"]
+__all__ = ["SOURCES", "Program", "load_job", "parse_code", "read_code", "run_code"]
 
 BOUNDARIES: Final = "BOUNDARIES"
 """What a program calls the list of its boundaries if its calls do not show their names."""
@@ -120,6 +120,16 @@ def read_code(path: Path) -> bytes:
         raise _unreadable(path, error.strerror or str(error)) from None
 
 
+def parse_code(path: Path, code: bytes) -> ast.Module:
+    try:
+        with _PARSING:
+            return ast.parse(code, str(path))
+    except SyntaxError as error:
+        raise InvalidArgumentError(
+            f"{path}: line {error.lineno}: {error.msg}; mend it there"
+        ) from None
+
+
 def run_code(path: Path, code: bytes, name: str, arguments: Sequence[str]) -> dict[str, Any]:
     """Run what was read of a Python file, as Python would run the file; its names."""
     module = ModuleType(name)
@@ -145,13 +155,7 @@ def _unreadable(path: Path, reason: str) -> InvalidArgumentError:
 
 
 def _load_python(path: Path, code: bytes, arguments: Sequence[str]) -> Job | Program:
-    try:
-        with _PARSING:
-            tree = ast.parse(code, str(path))
-    except SyntaxError as error:
-        raise InvalidArgumentError(
-            f"{path}: line {error.lineno}: {error.msg}; mend it there"
-        ) from None
+    tree = parse_code(path, code)
     if not any(True for _ in _calls(tree, "Job")):
         return _load_program(path, code, tree)
     found = {

@@ -18,6 +18,7 @@ from holdfast.errors import InvalidArgumentError
 
 __all__ = [
     "CHANGED",
+    "CODE",
     "PROGRAM",
     "ChangedFileError",
     "PinnedFiles",
@@ -28,6 +29,8 @@ __all__ = [
 
 CHANGED: Final = 3
 """The exit code of a process that has found a file changed."""
+CODE: Final = "of imported code"
+"""The source that has all files of code that the job's file imports."""
 PROGRAM: Final = "of the program"
 """The source that has all files that a program lists."""
 THREADS: Final = 8
@@ -76,18 +79,6 @@ class PinnedFiles:
         for error in _in_parallel(lambda file: self._wrong(source, file), files):
             if error is not None:
                 raise error
-
-    def check_older(self, source: str, path: str, moment: int) -> None:
-        """Raise ChangedFileError unless a file of which no digest is known was last changed before
-        `moment`, in microseconds since 1970."""
-        try:
-            with open(path, "rb") as opened:
-                identity = _identity(opened.fileno())
-        except OSError as error:
-            raise _gone(source, path, error) from None
-        first = self._seen.setdefault(path, identity)
-        if identity[-1] // 1000 >= moment or identity != first:
-            raise _changed(source, path, "was changed after the job was submitted")
 
     def _wrong(self, source: str, file: SourceFile) -> ChangedFileError | None:
         try:

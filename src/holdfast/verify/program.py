@@ -20,7 +20,7 @@ from holdfast.verify.boundaries import Marker, marking
 from holdfast.verify.computing import SparkComputer
 from holdfast.verify.job_files import SOURCES, WRITES, Program, run_code
 from holdfast.verify.orders import Orders
-from holdfast.verify.pinned_files import PROGRAM, PinnedFiles
+from holdfast.verify.pinned_files import CODE, PROGRAM, PinnedFiles
 from holdfast.verify.refusing import writes_refused
 from holdfast.verify.replica import Replica
 from holdfast.verify.targets import Target, target_of
@@ -29,14 +29,19 @@ __all__ = ["run_marked", "run_program"]
 
 
 def run_program(
-    program: Program, replica: Replica, computer: SparkComputer, orders: Orders | None = None
+    program: Program,
+    replica: Replica,
+    computer: SparkComputer,
+    orders: Orders | None = None,
+    pinned: PinnedFiles | None = None,
 ) -> Standing:
     """Until the job is done. What the code does besides its boundaries, it does in every replica,
     and again if it begins again.
 
-    `orders`: of the replica, with the program's arguments and the files that it may read.
+    `orders`: of the replica, with the program's arguments and the files that it may read. `pinned`:
+    of the process, if it has checked files before.
     """
-    reads = _Reads(program, orders)
+    reads = _Reads(program, orders, pinned or PinnedFiles())
     while True:
         walk = _Walk(program, replica, computer, reads)
         try:
@@ -72,30 +77,28 @@ def _run(program: Program, arguments: Sequence[str]) -> None:
 class _Reads:
     """The files that a program reads, as far as the plans of its DataFrames name them."""
 
-    def __init__(self, program: Program, orders: Orders | None) -> None:
+    def __init__(self, program: Program, orders: Orders | None, pinned: PinnedFiles) -> None:
         self._place = program.path
         self._orders = orders
         files = () if orders is None else orders.sources.get(PROGRAM, ())
         self._listed = {file.path: file for file in files}
-        self._pinned = PinnedFiles()
+        self._pinned = pinned
 
     def check(self, boundary: str, files: Sequence[str]) -> None:
-        """Raise ChangedFileError if a file was changed since the job was submitted; if the program
-        lists its files, InvalidArgumentError for one that it does not list."""
+        """Raise ChangedFileError if a file was changed since the job was submitted, and
+        InvalidArgumentError for one that the program does not list: its digest is not known."""
         if self._orders is None:
             return
+        # Tasks import it again.
+        self._pinned.check(CODE, self._orders.sources.get(CODE, ()))
         source = f"of boundary {boundary}"
         paths = [_local_path(uri) for uri in files]
-        if not self._listed:
-            for path in paths:
-                if path is not None:
-                    self._pinned.check_older(source, path, self._orders.submitted)
-            return
         for path, uri in zip(paths, files, strict=True):
             if path not in self._listed:
                 raise InvalidArgumentError(
                     f"{self._place}: boundary {boundary!r} reads {path or uri}, which {SOURCES} "
-                    "does not list; add it there"
+                    f"does not list; write {SOURCES} = [...] with all files that are read at the "
+                    "top of the file: they are hashed when the job is submitted"
                 )
         self._pinned.check(source, [self._listed[path] for path in paths if path is not None])
 

@@ -34,7 +34,7 @@ from holdfast.verify.determinism import JOB_TIME
 from holdfast.verify.hosts import this_host
 from holdfast.verify.job_files import Program, load_job
 from holdfast.verify.orders import Orders
-from holdfast.verify.pinned_files import CHANGED, ChangedFileError
+from holdfast.verify.pinned_files import CHANGED, CODE, ChangedFileError, PinnedFiles
 from holdfast.verify.program import run_program
 from holdfast.verify.refusing import writes_refused
 from holdfast.verify.replica import Replica
@@ -72,6 +72,9 @@ def run_replica(orders: Orders, trace: Trace) -> Standing:
             f"launch: this driver runs on {host}, and its pool has {', '.join(orders.hosts)}; let "
             "launch name a host of the pool, or the pool what the host calls itself"
         )
+    # Before it is run, which imports them.
+    pinned = PinnedFiles()
+    pinned.check(CODE, orders.sources.get(CODE, ()))
     job = load_job(orders.file, orders.code, orders.arguments)
     plan = Plan(job.plan.stages, orders.slices, orders.pins)
     os.environ[JOB_TIME] = str(orders.submitted)
@@ -102,8 +105,8 @@ def run_replica(orders: Orders, trace: Trace) -> Standing:
             watch = stack.enter_context(Watcher(asked, spark.sparkContext.cancelAllJobs))
             replica = Replica(orders.replica, plan, orders.mode, verifiers, computer, trace, watch)
             if isinstance(job, Program):
-                return run_program(job, replica, computer, orders)
-            define_job(computer, job, orders.sources)
+                return run_program(job, replica, computer, orders, pinned)
+            define_job(computer, job, orders.sources, pinned)
             stack.enter_context(writes_refused(orders.file))
             return replica.finish()
     finally:

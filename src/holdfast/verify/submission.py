@@ -22,10 +22,11 @@ from holdfast.verify.charter import Charter
 from holdfast.verify.client import Verifiers, Witness
 from holdfast.verify.config import ALL_TO_ALL, Config, Pool, VerifierHost, is_local, parse_memory
 from holdfast.verify.confinement import can_confine
+from holdfast.verify.imported_code import imported_files
 from holdfast.verify.job_files import Program, load_job, read_code
 from holdfast.verify.jobs import Job
 from holdfast.verify.orders import Orders
-from holdfast.verify.pinned_files import PROGRAM, SourceFile, pin_files
+from holdfast.verify.pinned_files import CODE, PROGRAM, SourceFile, pin_files
 from holdfast.verify.placement import Placement
 from holdfast.verify.progress import Submitted
 from holdfast.verify.resuming import check_pins, pin
@@ -244,11 +245,12 @@ def submit(
     replicas counts only as far as the verifiers have it in their journals.
     """
     code = read_code(file)
+    # Before it is run, which imports them.
+    imported = pin_files(imported_files(file, code))
     job = load_job(file, code, arguments)
     quorum = Quorum(config.model, config.faults)
-    # Before anything is looked at: what a program reads must not have been changed since.
     submitted = time.time_ns() // 1000 if earlier is None else earlier.submitted
-    sources = pin_sources(job)
+    sources = pin_sources(job) | ({CODE: imported} if imported else {})
     pins = pin(file.resolve(), code, config, sources, arguments)
     if earlier is None:
         name = f"{job.name}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
