@@ -1,6 +1,7 @@
 """A program with a boundary and a write: `nightly.py OUTPUT`, with data in `readings` beside it.
 
-With `--plain` it writes as programs do that are not verified: what a replica has made, unseen.
+With `--plain` it writes as programs do that are not verified: what a replica has made, unseen. With
+`--late` it does so behind its last boundary, to another place.
 """
 
 from __future__ import annotations
@@ -23,4 +24,6 @@ most = sums.groupBy((F.col("meter") % 2).alias("side")).agg(F.max("wh").alias("w
 if "--plain" in options:
     most.write.mode("overwrite").parquet(output)
 verified_write(most, "most", path=output, mode="append", partition_by=["side"])
+if "--late" in options:
+    most.write.mode("overwrite").parquet(f"{output}-late")
 spark.stop()

@@ -28,6 +28,7 @@ from holdfast.verify.account import Account
 from holdfast.verify.config import ALL_TO_ALL, Config
 from holdfast.verify.confinement import can_confine
 from holdfast.verify.coordinator import HUNG, Coordinator, _Verifier
+from holdfast.verify.errors import REFUSED
 from holdfast.verify.placement import plan_placement
 from holdfast.verify.progress import Log, Writing
 from holdfast.verify.submission import Submission, submit
@@ -295,6 +296,46 @@ def test_the_account_tells_people_and_programs(tmp_path: Path) -> None:
     told = json.loads((account.folder / "account.json").read_text())
     assert told["is_verified"] is True
     assert {each["kind"] for each in told["findings"]} == {"outvoted"}
+
+
+class Over:
+    """A replica that has ended."""
+
+    def poll(self) -> int | None:
+        return REFUSED
+
+    def ask_to_end(self) -> None: ...
+
+    def end(self, patience: float) -> None: ...
+
+
+@pytest.mark.parametrize("is_late", [False, True], ids=["before the delivery", "after it"])
+def test_code_that_writes_by_itself_is_not_taken_for_done(
+    is_late: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On the word of more replicas than may be wrong."""
+    file, _ = write_energy(tmp_path / "job", 7)
+    given = {"storage": str(tmp_path / "storage"), "work": str(tmp_path / "work")}
+    submission = submit(file, Config().override(given))
+    placement = plan_placement(submission.quorum.numbers, [], shared=True)
+    launcher = ThreadLauncher(submission, ())
+    said = {1: "lies", 2: "nightly.py: save writes", 3: "nightly.py: save writes"}
+    monkeypatch.setattr(launcher, "last_words", lambda number: f"Spark\n{said[number]}")
+    with Coordinator(submission, placement, launcher, tmp_path / "out") as coordinator:
+        if is_late:
+            monkeypatch.setattr(coordinator, "_rows", 3)
+        for number in (1, 2):
+            member = coordinator.members[number]
+            member.running = Over()
+            coordinator._notice_end(member)
+            assert coordinator._failure() is None
+            assert coordinator.account(None).refused == ""
+        coordinator.members[3].running = Over()
+        coordinator._notice_end(coordinator.members[3])
+        assert coordinator._failure() == said[3]
+        account = coordinator.account(None)
+    assert account.refused == (said[3] if is_late else "")
+    assert ("WARNING" in account.text()) is is_late
 
 
 class Reading:

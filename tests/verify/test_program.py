@@ -13,6 +13,7 @@ from holdfast.errors import InvalidArgumentError
 from holdfast.protocol.verification import JobState, Kind, Mode, Model, Report, Standing
 from holdfast.verify import Program, load_job, verified
 from holdfast.verify.computing import Check, Maker
+from holdfast.verify.errors import RefusedWriteError
 from holdfast.verify.pinned_files import CODE, pin_files
 from holdfast.verify.program import run_program
 from holdfast.verify.submission import pin_sources
@@ -124,7 +125,7 @@ def test_a_plain_write_is_refused_whatever_the_program_makes_of_that(
     )
     program = load(tmp_path, HEAD + text)
     fleet = Fleet(spark, tmp_path, program.plan, model=Model.CRASH)
-    with pytest.raises(InvalidArgumentError, match=r"DataFrameWriter\.parquet writes what no"):
+    with pytest.raises(RefusedWriteError, match=r"DataFrameWriter\.parquet writes what no"):
         run_program(program, fleet.replicas[1], fleet.computers[1])
     assert not (tmp_path / "most").exists()
 

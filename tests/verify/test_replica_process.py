@@ -9,8 +9,13 @@ from dataclasses import replace
 
 import pytest
 
+from holdfast.verify import replica_process
+from holdfast.verify.errors import REFUSED, RefusedWriteError
+from holdfast.verify.orders import Orders
+from holdfast.verify.pinned_files import CHANGED, ChangedFileError
 from holdfast.verify.processes import REPLICA
-from holdfast.verify.replica_process import replica_environment
+from holdfast.verify.replica_process import main, replica_environment
+from holdfast.verify.trace import Trace
 from tests.verify.test_orders import ORDERS
 
 
@@ -58,3 +63,20 @@ def test_it_says_why_it_cannot_start(
     orders: bytes, environment: dict[str, str], message: str
 ) -> None:
     assert message in ended(orders, environment)
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [(ChangedFileError("a"), CHANGED), (RefusedWriteError("a"), REFUSED), (ValueError("a"), None)],
+)
+def test_what_the_coordinator_must_know_is_its_exit_code(
+    error: Exception, code: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(orders: Orders, trace: Trace) -> None:
+        raise error
+
+    monkeypatch.setattr(replica_process, "attend", lambda: (ORDERS, 1))
+    monkeypatch.setenv("PYTHONHASHSEED", "0")
+    with pytest.raises(ValueError if code is None else SystemExit) as found:
+        main([], run)
+    assert getattr(found.value, "code", None) == code

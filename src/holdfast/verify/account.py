@@ -63,6 +63,8 @@ class Account:
     warning: str
     folder: Path
     """With logs, journals and traces."""
+    refused: str = ""
+    """What the code was to write by itself, and did not."""
     lives: int = 1
     """How often the command was started for it: each time that it was killed, once more."""
     arguments: tuple[str, ...] = ()
@@ -133,6 +135,8 @@ class Account:
                 "is right. One of them was delivered before the other was there: do not use it, "
                 "and submit the job again with --model byzantine"
             )
+        if self.refused:
+            lines.append(f"WARNING: what was agreed upon is delivered, but {self.refused}")
         if self.warning:
             lines.append(f"warning: {self.warning}")
         for stage, run in self.runs.items():

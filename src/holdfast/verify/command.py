@@ -53,7 +53,7 @@ def verify_job(
     same call goes on with it. `arguments`: of the job's code.
 
     Raises JobFailedError, after the account is written, if the result is not verified, or is
-    disputed by then."""
+    disputed by then, or if the code was to write more."""
     ending = ending or Event()
     quorum = Quorum(config.model, config.faults)
     placement = plan_placement(
@@ -108,6 +108,8 @@ def verify_job(
     if not account.is_verified:
         more = "; the same command goes on from what is agreed upon" if goes_on else ""
         raise JobFailedError(f"{account.failure}; all that is known is in {account.folder}{more}")
+    if account.refused:
+        raise JobFailedError(f"{account.output}: was delivered, but {account.refused}")
     if account.is_disputed:
         raise JobFailedError(
             f"{account.output}: was delivered, but another replica has a different result; do not "

@@ -10,7 +10,7 @@ import logging
 import os
 import shutil
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -22,11 +22,12 @@ from typing import Final, Self
 import pyarrow.parquet as pq
 
 from holdfast.errors import HoldfastError, StoreCorruptError, StoreUnavailableError
-from holdfast.protocol.verification import Doubt, JobState, Standing, basis_of
+from holdfast.protocol.verification import Doubt, JobState, Model, Standing, basis_of
 from holdfast.verify.account import Account, hosts_of
 from holdfast.verify.admission import Admission
 from holdfast.verify.config import Pool
 from holdfast.verify.delivery import UndeliverableError, deliver
+from holdfast.verify.errors import REFUSED
 from holdfast.verify.pinned_files import CHANGED, ChangedFileError, has_changed
 from holdfast.verify.placement import Placement
 from holdfast.verify.processes import Launcher, Running
@@ -201,6 +202,8 @@ class Coordinator:
         self._is_reopened = False
         """Whether the job was done, and of its result no good copy was left."""
         self._resolved: set[Doubt] = set()
+        self._refused: dict[int, str] = {}
+        """What replicas said of writes that were refused."""
         self._checked: set[str] = set()
         """Stages that were seen to be agreed upon, in this life."""
 
@@ -274,7 +277,8 @@ class Coordinator:
         self._tell_ends()
         if self.standing.state is JobState.RUNNING:
             self._start_again()
-        return self.standing.state is JobState.DONE and self._deliver(self.standing)
+        is_done = self.standing.state is JobState.DONE and not self._refusal
+        return is_done and self._deliver(self.standing)
 
     def _note(self, *events: Noted) -> None:
         self._log.note(*events)
@@ -475,6 +479,16 @@ class Coordinator:
         logger.warning("replica %d has ended with %d: %s", member.number, code, said[-1])
         if code == CHANGED:
             self._check_sources()
+        if code == REFUSED:
+            self._refused[member.number] = said[-1]
+
+    @property
+    def _refusal(self) -> str:
+        """What the code writes by itself, if more replicas say the same than may be wrong."""
+        quorum = self.submission.quorum
+        liars = 0 if quorum.model is Model.CRASH else quorum.faults
+        found = Counter(self._refused.values()).most_common(1)
+        return next((said for said, times in found if times > liars), "")
 
     def _check_sources(self) -> None:
         """End the job if a source was changed: no replica can read what it is to read. On the word
@@ -586,6 +600,8 @@ class Coordinator:
         """Why there will be no result; None as long as there may be one."""
         if self.standing is not None and self.standing.state is JobState.FAILED:
             return self.standing.failure
+        if self._refusal:
+            return self._refusal
         lost = [member.number for member in self.members.values() if member.is_lost]
         quorum = self.submission.quorum
         if quorum.replicas - len(lost) >= quorum.needed:
@@ -702,6 +718,7 @@ class Coordinator:
             needed=quorum.needed,
             mode=submission.config.mode,
             is_verified=is_verified,
+            refused=self._refusal if is_verified else "",
             failure="" if is_verified else failure or "",
             output=self._output if is_verified else None,
             rows=self._rows or 0,

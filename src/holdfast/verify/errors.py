@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from holdfast.errors import HoldfastError
+from typing import Final
 
-__all__ = ["JobFailedError", "NotAgreedError"]
+from holdfast.errors import HoldfastError, InvalidArgumentError
+
+__all__ = ["REFUSED", "JobFailedError", "NotAgreedError", "RefusedWriteError"]
+
+REFUSED: Final = 4
+"""The exit code of a replica whose code has tried to write."""
 
 
 class JobFailedError(HoldfastError):
@@ -13,3 +18,7 @@ class JobFailedError(HoldfastError):
 
 class NotAgreedError(HoldfastError):
     """Too few replicas have told the same of a part for too long."""
+
+
+class RefusedWriteError(InvalidArgumentError):
+    """The code of a replica has tried to write what is not agreed upon."""

@@ -18,6 +18,7 @@ from holdfast.errors import InvalidArgumentError
 from holdfast.protocol.verification import JobState, Standing
 from holdfast.verify.boundaries import Marker, marking
 from holdfast.verify.computing import SparkComputer
+from holdfast.verify.errors import RefusedWriteError
 from holdfast.verify.job_files import SOURCES, WRITES, Program, run_code
 from holdfast.verify.orders import Orders
 from holdfast.verify.pinned_files import CODE, PROGRAM, PinnedFiles
@@ -55,11 +56,11 @@ def run_program(
 def run_marked(
     program: Program, marker: Marker, spark: SparkSession, arguments: Sequence[str]
 ) -> None:
-    """Once, from its first line to its last. Raises InvalidArgumentError if it writes."""
+    """Once, from its first line to its last. Raises RefusedWriteError if it writes."""
     with marking(marker), _kept_open(spark), writes_refused(str(program.path)) as refused:
         _run(program, arguments)
     if refused:
-        raise InvalidArgumentError(refused[0])
+        raise RefusedWriteError(refused[0])
 
 
 def _run(program: Program, arguments: Sequence[str]) -> None:

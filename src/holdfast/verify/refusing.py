@@ -17,7 +17,7 @@ from pyspark.sql.classic.dataframe import DataFrame
 from pyspark.sql.merge import MergeIntoWriter
 from pyspark.sql.streaming import DataStreamWriter
 
-from holdfast.errors import InvalidArgumentError
+from holdfast.verify.errors import RefusedWriteError
 
 __all__ = ["writes_refused"]
 
@@ -67,7 +67,7 @@ _FIELD: Final = re.compile(r"\{[^{}]*\}")
 
 @contextmanager
 def writes_refused(place: str) -> Iterator[list[str]]:
-    """Raise InvalidArgumentError for each write; what was refused, so that code which catches that
+    """Raise RefusedWriteError for each write; what was refused, so that code which catches that
     is found out. `place`: the file with the code."""
     refused: list[str] = []
     before: list[tuple[type, str, Any]] = []
@@ -77,7 +77,7 @@ def writes_refused(place: str) -> Iterator[list[str]]:
             f"{place}: {what} writes what no other replica has agreed to; take "
             "verified_write(df, name, path=...), which is written once when it is agreed upon"
         )
-        raise InvalidArgumentError(refused[-1])
+        raise RefusedWriteError(refused[-1])
 
     def replace(kind: type, name: str, other: Callable[..., Any]) -> None:
         before.append((kind, name, getattr(kind, name)))

@@ -4,8 +4,8 @@
 
 Its orders come by standard input, and it ends when that ends: see `attendance`. It ends with 0 when
 the job is done, and with 1 and a message when it cannot be, or 3 if that is because a file of a
-source was changed. Killed and started again with the same
-orders, it computes anew what is not agreed upon yet.
+source was changed, or 4 because its code writes. Killed and started again with the same orders, it
+computes anew what is not agreed upon yet.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from holdfast.verify.client import Verifiers, Witness
 from holdfast.verify.computing import SparkComputer, define_job
 from holdfast.verify.daemon import DAEMON
 from holdfast.verify.determinism import JOB_TIME
+from holdfast.verify.errors import REFUSED, RefusedWriteError
 from holdfast.verify.hosts import this_host
 from holdfast.verify.job_files import Program, load_job
 from holdfast.verify.orders import Orders
@@ -107,8 +108,11 @@ def run_replica(orders: Orders, trace: Trace) -> Standing:
             if isinstance(job, Program):
                 return run_program(job, replica, computer, orders, pinned)
             define_job(computer, job, orders.sources, pinned)
-            stack.enter_context(writes_refused(orders.file))
-            return replica.finish()
+            with writes_refused(orders.file) as refused:
+                standing = replica.finish()
+            if refused:
+                raise RefusedWriteError(refused[0])
+            return standing
     finally:
         spark.stop()
 
@@ -157,6 +161,8 @@ def main(
         logger.info("%s: replica %d is done", orders.job, orders.replica)
     except ChangedFileError as error:
         parser.exit(CHANGED, f"{error}\n")
+    except RefusedWriteError as error:
+        parser.exit(REFUSED, f"{error}\n")
     except (HoldfastError, PySparkException) as error:
         parser.exit(1, f"{error}\n")
 
