@@ -3,6 +3,8 @@ are sent again, dates that are set, tasks that do not run, and deaths at every s
 
 from __future__ import annotations
 
+from functools import partial
+
 from holdfast.sim.federation import (
     Scenario,
     draw_breakdowns,
@@ -17,7 +19,15 @@ from holdfast.sim.federation import (
 
 DESCRIPTION = "load that moves between participants, with crashes, cuts, pauses and cheats"
 SCENARIOS = 10
-DRAWS = (draw_federation, draw_steady, draw_pauses, draw_replays, draw_breakdowns, draw_cheats)
+DRAWS = (
+    draw_federation,
+    draw_steady,
+    draw_pauses,
+    draw_replays,
+    draw_breakdowns,
+    draw_cheats,
+    partial(draw_cheats, kind="says_any_number"),
+)
 
 
 def run(seed: int) -> str:

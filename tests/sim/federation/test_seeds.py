@@ -61,6 +61,13 @@ def test_seeds_that_were_not_right(scenario: Scenario) -> None:
     assert try_federation(scenario).problems == ()
 
 
+@pytest.mark.parametrize("first", range(0, 10, BATCH))
+def test_numbers_of_a_cheat_end_nobody(first: int) -> None:
+    for seed in range(first, first + BATCH):
+        problems = try_federation(draw_cheats(seed, "says_any_number")).problems
+        assert not problems, f"replay: draw_cheats({seed}, 'says_any_number')\n{problems}"
+
+
 def test_cheats_do_business_in_the_seeds() -> None:
     """Else nothing would be shown: each way to cheat comes to deals, disputes and pauses."""
     worlds = [try_federation(draw_cheats(seed)).world for seed in range(40)]

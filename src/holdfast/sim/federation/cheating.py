@@ -10,6 +10,7 @@ from dataclasses import replace
 from random import Random
 from typing import Final
 
+from holdfast.protocol.contracts.loads import Load
 from holdfast.protocol.contracts.messages import (
     Alive,
     Beat,
@@ -23,15 +24,19 @@ from holdfast.protocol.contracts.messages import (
     Ready,
     Refuse,
     Renew,
+    Renewed,
     Ship,
     Taken,
 )
 
-__all__ = ["CHEATS", "SILENT", "tamper"]
+__all__ = ["CHEATS", "KINDS", "SILENT", "tamper"]
 
 Tamper = Callable[[Message, Random], Message | None]
 """None: nothing is said."""
 FOREVER: Final = 10**15
+HUGE: Final = 1e308
+LARGEST: Final = (1 << 64) - 1
+"""That a letter can carry."""
 
 
 def pays_nothing(message: Message, random: Random) -> Message | None:
@@ -88,6 +93,24 @@ def gives_back_at_once(message: Message, random: Random) -> Message | None:
     return GiveBack(message.loan) if isinstance(message, Taken) else message
 
 
+def says_any_number(message: Message, random: Random) -> Message | None:
+    """Either side names loads, amounts and times that cannot be calculated with."""
+    if random.random() < 0.9:
+        return message
+    match message:
+        case Alive(reports):
+            return Alive(tuple(replace(each, load=Load(HUGE, HUGE)) for each in reports))
+        case Beat(receipts):
+            return Beat(tuple((loan, LARGEST) for loan, _ in receipts))
+        case Offer(tasks=tasks):
+            return replace(message, tasks=tuple(replace(each, load=Load(HUGE)) for each in tasks))
+        case Renew() | Renewed():
+            return replace(message, units=1.5 * HUGE)
+        case HandBack():
+            return replace(message, bucket=LARGEST)
+    return message
+
+
 CHEATS: Final[Mapping[str, Tamper]] = {
     each.__name__: each
     for each in (
@@ -102,11 +125,13 @@ CHEATS: Final[Mapping[str, Tamper]] = {
         gives_back_at_once,
     )
 }
-
+"""Those that are drawn."""
+KINDS: Final[Mapping[str, Tamper]] = {**CHEATS, says_any_number.__name__: says_any_number}
+"""Those that there are: seeds of before keep their meaning."""
 
 SILENT: Final = frozenset({gives_no_receipts.__name__, never_hears.__name__})
 """Those who acknowledge nothing: they gain a period; others what they have not yet acknowledged."""
 
 
 def tamper(kind: str, message: Message, random: Random) -> Message | None:
-    return CHEATS[kind](message, random)
+    return KINDS[kind](message, random)
