@@ -26,6 +26,7 @@ from holdfast.errors import (
     StoreError,
     StoreUnavailableError,
 )
+from holdfast.parties.whole_files import write_whole
 from holdfast.verify.config import Need, Pool, parse_memory
 
 __all__ = ["Admission", "Room", "room_for"]
@@ -175,9 +176,7 @@ class Admission:
             fcntl.flock(lock, fcntl.LOCK_EX)
             entries = [each for each in _read(path) if self._is_there(each.job)]
             yield entries
-            part = path.with_suffix(".part")
-            part.write_bytes(msgspec.json.format(msgspec.json.encode(entries)))
-            part.rename(path)
+            write_whole(path, msgspec.json.format(msgspec.json.encode(entries)))
         except OSError as error:
             raise _unavailable(self._folder, error) from error
         finally:

@@ -16,6 +16,7 @@ import msgspec
 
 import holdfast
 from holdfast.errors import InvalidArgumentError, StoreUnavailableError
+from holdfast.parties.whole_files import write_whole
 from holdfast.verify.config import Config
 from holdfast.verify.pinned_files import SourceFile
 
@@ -38,10 +39,8 @@ class Mark:
         self._path = folder / NAME
 
     def set(self, file: Path, output: Path) -> None:
-        part = self._path.with_suffix(".part")
         try:
-            part.write_bytes(msgspec.json.encode(_marked(file, output)))
-            part.rename(self._path)
+            write_whole(self._path, msgspec.json.encode(_marked(file, output)))
         except OSError as error:
             raise StoreUnavailableError(
                 f"{self._path}: {error.strerror}; give a --work that may be written to"
