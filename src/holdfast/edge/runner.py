@@ -23,7 +23,8 @@ from holdfast.edge.errors import NodeEndedError
 from holdfast.edge.frames import Answer, Ask, Carried
 from holdfast.edge.hub import Hub
 from holdfast.errors import HoldfastError
-from holdfast.protocol.edge.messages import Beat, Message, Payload, Send
+from holdfast.protocol.edge.messages import Message, Payload, Send
+from holdfast.protocol.edge.presence import beat_of
 
 __all__ = ["SUPERVISOR", "Clock", "Machine", "Runner", "asked_to_end", "memory", "to_json"]
 
@@ -73,8 +74,7 @@ class Runner:
         for send in sends:
             message = send.message
             if isinstance(message, Payload) and self.hub.is_busy(send.to):
-                # A later one has all that is in it; but that this node is alive cannot wait.
-                message = Beat(0, self.clock(), message.life, message.claims)
+                message = beat_of(message, self.clock())
             self.hub.send(send.to, message)
 
     def turn(self, longest: float = LONGEST) -> None:

@@ -26,6 +26,7 @@ from holdfast.protocol.edge.slots import Slots
 from holdfast.protocol.edge.tenure import Tenure
 from holdfast.protocol.gates.merge import Merge
 from holdfast.sim.edge import Options, simulation
+from holdfast.sim.edge.parties import Party
 
 Patch = Any
 
@@ -307,6 +308,23 @@ def a_root_forgets_its_windows(patch: Patch) -> None:
     patch.setattr(simulation, "remember", without)
 
 
+def a_root_acknowledges_what_it_cannot_write(patch: Patch) -> None:
+    def send(self: Party, sends: Any) -> None:
+        full, self.full = self.full, 0
+        inner(self, sends)
+        self.full = full
+
+    def crash(self: simulation.Simulation, name: str) -> None:
+        memory = self._memory
+        crash_inner(self, name)
+        if self.parties[name].full:
+            self._memory = memory
+
+    inner, crash_inner = Party.send, simulation.Simulation._crash
+    patch.setattr(Party, "send", send)
+    patch.setattr(simulation.Simulation, "_crash", crash)
+
+
 def all_must_come(patch: Patch) -> None:
     patch.setattr(Formation, "_is_enough", lambda self, plan: False)
 
@@ -325,6 +343,8 @@ MUTATIONS = [
     Mutation("refused events hold windows up", refused_events_hold_windows_up, "clocks"),
     Mutation("a root forgets what it freed", a_root_forgets_what_it_freed, "roots"),
     Mutation("a root forgets its windows", a_root_forgets_its_windows, "roots"),
+    Mutation("acknowledged, not written", a_root_acknowledges_what_it_cannot_write, "disk"),
+    Mutation("safe before it is sent", safe_before_it_is_replicated, "busy"),
     Mutation("all must come", all_must_come, "absent"),
     Mutation("known offsets count again", known_offsets_count_again),
     Mutation("gaps are jumped", gaps_are_jumped, "noise"),

@@ -20,15 +20,20 @@ Where a hostile reader would look (digest of the edge, §9) is where the familie
 
 Beyond the digest: children that join a formed group (growth), sensors that come back (restarts),
 two children that do not hear each other (duels), children that do not come (absent), a root whose
-process dies (roots).
+process dies (roots) or whose disk is full (disk), payloads that take long (busy).
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from holdfast.protocol.edge.formation import name_of
+from holdfast.protocol.edge.messages import Beat
+from holdfast.protocol.edge.presence import beat_of
 from holdfast.sim.edge import FAMILIES, GUARANTEES, Options, run
+from holdfast.sim.edge.parties import Party
 
 SEEDS = {"exactly-once": 8, "at-least-once": 4, "at-most-once": 4}
 
@@ -79,6 +84,33 @@ def test_time_goes_wrong_where_it_is_meant_to() -> None:
     assert any(fault.targets == ("root",) for fault in roots.scenario.faults)
     members = [len(each.root.groups["g1"].members) for each in absent]
     assert any(len(each.children) < count for each, count in zip(absent, members, strict=True))
+
+
+def test_what_processes_do_of_themselves_is_done_in_the_simulator(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """They send signs of life in place of payloads, and a root pauses while its disk is full."""
+    beats = 0
+    paused = 0
+
+    def count_beat(*arguments: Any) -> Beat:
+        nonlocal beats
+        beats += 1
+        return beat_of(*arguments)
+
+    def count_pause(party: Party) -> None:
+        nonlocal paused
+        paused += party.is_paused
+        make_room(party)
+
+    make_room = Party.make_room
+    monkeypatch.setattr("holdfast.sim.edge.parties.beat_of", count_beat)
+    monkeypatch.setattr(Party, "make_room", count_pause)
+    for seed in range(3):
+        run(seed, Options("exactly-once", "busy"))
+        run(seed, Options("exactly-once", "disk"))
+    assert beats > 10
+    assert paused >= 2
 
 
 def test_those_who_join_get_their_share_and_those_who_come_back_take_part() -> None:

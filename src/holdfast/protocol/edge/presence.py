@@ -7,15 +7,21 @@ from dataclasses import dataclass
 from typing import Final
 
 from holdfast.protocol.detectors import PhiMesh
-from holdfast.protocol.edge.messages import Beat, Probe, Relayed, Send
+from holdfast.protocol.edge.messages import Beat, Payload, Probe, Relayed, Send
 from holdfast.protocol.groups import Claim, Heard, Members, NodeFailed
 
-__all__ = ["BeatOptions", "Presence"]
+__all__ = ["BeatOptions", "Presence", "beat_of"]
 
 UNHEARD: Final = 2
 """Periods after which one that is not heard is asked through the root."""
 RAREST: Final = 32
 """Periods between two questions to one that does not answer, at most."""
+
+
+def beat_of(payload: Payload, now: int) -> Beat:
+    """The message to a node to which an earlier payload is still on its way: a later one has all
+    that is in this, but the sign of life in it cannot wait."""
+    return Beat(0, now, payload.life, payload.claims)
 
 
 @dataclass(frozen=True, slots=True)

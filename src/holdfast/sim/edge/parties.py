@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from random import Random
 from typing import Protocol
@@ -10,6 +11,8 @@ import numpy as np
 
 from holdfast.protocol.clock import steady
 from holdfast.protocol.edge import Message, Send, Sensor
+from holdfast.protocol.edge.messages import Payload
+from holdfast.protocol.edge.presence import beat_of
 from holdfast.sim.edge.scenario import EMITTING, END, Emission
 from holdfast.sim.network import Network
 from holdfast.sim.parties import Process
@@ -46,6 +49,12 @@ class Party:
         self._make = make
         self._watch = watch
         self.after: Callable[[], None] = lambda: None
+        self.busy: Counter[str] = Counter()
+        """Nodes to which a long payload is on its way."""
+        self.full = 0
+        """Reasons why nothing can be written down, which the root has to do."""
+        self._held: list[Send] | None = None
+        """What follows from what could not be written down, while that is so."""
         self.machine = make(process.now)
         self._plan()
 
@@ -54,7 +63,20 @@ class Party:
         """The time that its machine is given."""
         return self.process.now
 
+    @property
+    def is_paused(self) -> bool:
+        """Whether it waits until it can write: as the process of a root, it takes nothing in."""
+        return self._held is not None
+
+    def make_room(self) -> None:
+        """One reason less why nothing can be written down."""
+        self.full -= 1
+        if not self.full and self._held is not None:
+            held, self._held = self._held, None
+            self.send(held)
+
     def crash(self) -> None:
+        self._held = None
         self.process.kill()
 
     def restart(self) -> None:
@@ -68,23 +90,33 @@ class Party:
         self.process.do(lambda: self._receive(sender, message))
 
     def send(self, sends: Sequence[Send]) -> None:
+        if self.full:
+            self._held = [*(self._held or ()), *sends]
+            return
         for send in sends:
             if not self.process.is_up:
                 return
             if self._watch(self, "sends", send.message):
                 self.crash()
                 return
-            self.network.send(self.name, send.to, send.message)
+            message = send.message
+            if isinstance(message, Payload) and self.busy[send.to]:
+                message = beat_of(message, self.now)
+            self.network.send(self.name, send.to, message)
         self.after()
         self._plan()
 
     def _receive(self, sender: str, message: Message) -> None:
+        if self.is_paused:
+            return
         if self._watch(self, "receives", message):
             self.crash()
             return
         self.send(self.machine.receive(sender, message, self.now))
 
     def _wake(self) -> None:
+        if self.is_paused:
+            return
         self.send(self.machine.wake(self.now))
 
     def _plan(self) -> None:

@@ -43,6 +43,8 @@ FAMILIES: Final = (
     "duels",
     "absent",
     "roots",
+    "busy",
+    "disk",
 )
 """Kinds of trouble: none; loss, repetition and overtaking; children die, up to all but one; one
 dies at a step of the protocol; those who take over die; false suspicion; links cut, one way too;
@@ -50,7 +52,8 @@ sensors and queries come while children die; children join while others die, or 
 sensors die and come back under their names; intermediates and several groups; buffers too small;
 all of these. Then those of `timing`: clocks that are minutes wrong, and are set; sensors that are
 silent, and that end; events of yesterday; two children that do not hear each other; children that
-do not come. And the root's process dies, which comes back with what it has written down."""
+do not come. And the root's process dies, which comes back with what it has written down; states
+are so large that their payloads are on their way for long; the root's disk is full."""
 
 DAY: Final = 86_400_000_000
 EMITTING: Final = 1_800_000
@@ -95,7 +98,19 @@ class Fault:
     A step is a crash of who sends or receives (`targets[1]`) a `targets[2]` for the `amount`-th
     time after `start`, be it one node or any (`targets[0]`); it is started again at `end`."""
 
-    kind: Literal["crash", "freeze", "suspend", "clock", "cut", "one-way", "noise", "slow", "step"]
+    kind: Literal[
+        "crash",
+        "freeze",
+        "suspend",
+        "clock",
+        "cut",
+        "one-way",
+        "noise",
+        "slow",
+        "step",
+        "busy",
+        "disk",
+    ]
     start: int
     end: int
     targets: tuple[str, ...]
@@ -419,7 +434,7 @@ def _draw_link(
 
 def during(
     random: Random,
-    kind: Literal["crash", "freeze", "suspend", "cut", "one-way", "noise", "slow"],
+    kind: Literal["crash", "freeze", "suspend", "cut", "one-way", "noise", "slow", "busy", "disk"],
     targets: tuple[str, ...],
 ) -> Fault:
     """Somewhere in the run, over before its end."""

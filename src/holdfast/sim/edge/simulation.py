@@ -119,7 +119,7 @@ class Simulation:
     def _ask(self, query: Any) -> None:
         """Whoever asks does so again until the root is there."""
         root = self.parties["root"]
-        if not root.process.is_up:
+        if not root.process.is_up or root.full:
             self.world.at(self.world.now + 10_000, lambda: self._ask(query))
             return
         root.send(self.root.register_query(query, root.process.now))
@@ -171,6 +171,13 @@ class Simulation:
             case "suspend":
                 process = fault.targets[0]
                 self.world.at(fault.start, lambda: self.parties[process].process.suspend(fault.end))
+            case "busy":
+                one, other = fault.targets
+                self.world.at(fault.start, lambda: self._be_busy(one, other, 1))
+                self.world.at(fault.end, lambda: self._be_busy(one, other, -1))
+            case "disk":
+                self.world.at(fault.start, self._fill_disk)
+                self.world.at(fault.end, lambda: self.parties["root"].make_room())
             case "clock":
                 self.world.at(fault.start, lambda: self._set_clock(fault))
             case "step":
@@ -180,9 +187,19 @@ class Simulation:
                 self.world.at(fault.end, lambda: self._trouble(fault, -1))
 
     def _crash(self, name: str) -> None:
-        if name == "root":
+        if name == "root" and not self.parties[name].is_paused:
             self._memory = msgspec.msgpack.encode(remember(self.root), enc_hook=_plain)
         self.parties[name].crash()
+
+    def _be_busy(self, one: str, other: str, by: int) -> None:
+        self.parties[one].busy[other] += by
+
+    def _fill_disk(self) -> None:
+        """What the root has written down is from now on all that a later start of it finds."""
+        root = self.parties["root"]
+        if root.process.is_up and not root.is_paused:
+            self._memory = msgspec.msgpack.encode(remember(self.root), enc_hook=_plain)
+        root.full += 1
 
     def _set_clock(self, fault: Fault) -> None:
         self.parties[fault.targets[0]].process.ahead += int(fault.amount)

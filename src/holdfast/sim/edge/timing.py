@@ -34,6 +34,8 @@ def change(random: Random, scenario: Scenario) -> Scenario:
         "history": _history,
         "duels": _duels,
         "absent": _absent,
+        "busy": _busy,
+        "disk": _disk,
     }
     found = changes.get(scenario.options.family)
     return scenario if found is None else found(random, scenario)
@@ -188,3 +190,22 @@ def _absent(random: Random, scenario: Scenario) -> Scenario:
         root=replace(scenario.root, replication=least, gather=random.choice([50_000, 200_000])),
         starts={name: random.choice(late) for name in away},
     )
+
+
+def _busy(random: Random, scenario: Scenario) -> Scenario:
+    """Payloads take so long that signs of life go without them, and a child dies."""
+    children = list(scenario.children[0])
+    pairs = [(one, other) for one in children for other in children if one != other]
+    links = random.sample(pairs, random.randint(1, len(pairs)))
+    faults = [during(random, "busy", pair) for pair in links]
+    return replace(scenario, faults=(*faults, *_some_crash(random, scenario)))
+
+
+def _disk(random: Random, scenario: Scenario) -> Scenario:
+    """The root cannot write for a while, dies meanwhile in some, and so does a child."""
+    faults = [during(random, "disk", ("root",)) for _ in range(random.choice([1, 2, 3]))]
+    if random.random() < 0.5:
+        start = faults[0].start + random.randrange(200_000)
+        end = min(HEALED, start + random.choice([20_000, 200_000]))
+        faults.append(Fault("crash", start, end, ("root",)))
+    return replace(scenario, faults=(*faults, *_some_crash(random, scenario)))
