@@ -10,6 +10,10 @@ import pytest
 
 from holdfast.protocol.composition.documents import DocumentError
 from holdfast.protocol.composition.settling import Limits
+from holdfast.tenants import catalog, service
+from holdfast.tenants.engine.planning import Planner
+from holdfast.tenants.engine.storing import run_batch
+from holdfast.tenants.errors import QuotaError
 from holdfast.tenants.log import Publication
 from holdfast.tenants.quotas import STEPS, Quotas
 from tests.tenants.rig import SHARED, Platform, derived, simple
@@ -139,3 +143,113 @@ def test_streams_that_one_may_not_see_hide_no_others_from_a_search(site: Site) -
     put(zoe, "o", a={**tagged, **SHARED})
     found = ben.get("/v1/streams", params={"tags": "kind:air", "limit": 1}).json()
     assert [each["stream"] for each in found] == ["zoe/o/a"]
+
+
+TAGGED = {**simple(n="number"), "description": {"kind": "air"}}
+
+
+def asking(many: int) -> dict[str, Any]:
+    """Streams that each take all that are tagged."""
+    query = {"query": {"match": {"kind": "air"}, "channels": {"n": "number"}}}
+    return {
+        f"q{n}": {
+            "channels": {"n": {"type": "number", "expression": "window.n"}},
+            "inputs": {"p": query},
+            "aggregate": {
+                "input": "p",
+                "over": "partitions",
+                "fields": {"n": {"function": "sum", "of": "p.n"}},
+            },
+        }
+        for n in range(many)
+    }
+
+
+def links(platform: Platform) -> int:
+    rows = platform.database.rows("SELECT count(*) FROM edges WHERE until > 1000000")
+    return int(rows[0][0])
+
+
+def test_streams_and_queries_are_not_multiplied_without_end(platform: Platform) -> None:
+    """300 queries over 300 streams took others 11 s of waiting, and each update a batch of 4 s."""
+    platform.quotas = Quotas(streams=50, links=100)
+    platform.put("eve", "o", streams={f"s{n}": TAGGED for n in range(20)})
+    with pytest.raises(QuotaError, match="more than 100 inputs together"):
+        platform.put("eve", "p", streams=asking(6))
+    assert links(platform) == 0
+    platform.put("eve", "p", streams=asking(5))
+    assert links(platform) == 100
+    with pytest.raises(QuotaError, match="more than 100 inputs together"):
+        platform.put("eve", "r", streams={"d": derived({"a": "eve/o/s0"}, {"n": "a.n"})})
+    platform.put("eve", "p", streams=asking(4))
+    platform.put("eve", "r", streams={"d": derived({"a": "eve/o/s0"}, {"n": "a.n"})})
+    # Others have their own.
+    platform.put("ben", "o", streams={"s": simple(n="number")})
+    platform.put("ben", "p", streams={"d": derived({"a": "ben/o/s"}, {"n": "a.n"})})
+
+
+def test_streams_that_come_after_the_queries_are_bounded_as_well(platform: Platform) -> None:
+    platform.quotas = Quotas(streams=50, links=100)
+    platform.put("eve", "p", streams=asking(10))
+    platform.put("eve", "o", streams={f"s{n}": TAGGED for n in range(20)})
+    assert links(platform) == 100
+    platform.settle()
+    told = [len(failures(platform, f"eve/p/q{n}")) for n in range(10)]
+    assert told == [1] * 10
+    platform.put("eve", "o", streams={f"s{n}": TAGGED for n in range(5)})
+    assert links(platform) == 50
+
+
+def test_queries_that_match_nothing_look_at_so_many_streams_only(
+    platform: Platform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(catalog, "MOST_LOOKED", 100)
+    other = {**simple(s="string"), "description": {"kind": "air"}}
+    platform.put("eve", "o", streams={f"s{n}": other for n in range(20)})
+    platform.put("eve", "p", streams=asking(5))
+    assert links(platform) == 0
+    with pytest.raises(QuotaError, match="look at more than 100 streams"):
+        platform.put("eve", "q", streams=asking(6))
+
+
+def test_an_update_with_many_links_takes_a_batch_of_its_own(platform: Platform) -> None:
+    platform.put("eve", "o", streams={f"s{n}": TAGGED for n in range(60)})
+    platform.put("eve", "p", streams=asking(60))
+    platform.put("ben", "o", streams={"s": simple(n="number")})
+    platform.settle()
+    for at in range(1, 6):
+        platform.publish("eve/o/s0", at, n=float(at))
+    platform.publish("ben/o/s", 1, n=1.0)
+    planner = Planner(platform.database)
+    plans = iter(lambda: run_batch(platform.database, planner), None)
+    batches = [plan.positions for plan in plans]
+    assert sum(map(len, batches)) == 6
+    assert max(map(len, batches)) <= 2
+    # Ben's came last.
+    assert max(batches[0] + batches[1]) == platform.log.end
+
+
+def test_a_change_that_takes_long_counts_as_many(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service, "FREE_SECONDS", 0.0)
+    monkeypatch.setattr(service, "CHANGE_SECONDS", 1e-5)
+    site = Site(tmp_path)
+    eve = site.add("eve", changes_per_second=0.001)
+    put(eve, "o", **{f"s{n}": TAGGED for n in range(200)})
+    answer = eve.put("/v1/objects/o", json={"streams": {}})
+    assert answer.status_code == 429
+    assert int(answer.headers["retry-after"]) == 3_600
+    site.service.database.close()
+
+
+def test_members_that_are_gone_leave_their_places_to_others(platform: Platform) -> None:
+    platform.quotas = Quotas(members=2)
+    platform.put("eve", "p", streams=asking(1))
+    for name in "abc":
+        platform.put("eve", "o", streams={f"{name}{n}": TAGGED for n in range(2)})
+    platform.settle()
+    assert failures(platform, "eve/p/q0") == []
+    platform.publish("eve/o/c1", 1, n=4.0)
+    platform.settle()
+    assert platform.values("eve/p/q0", "n") == [4.0]

@@ -49,8 +49,8 @@ __all__ = ["Catalog", "Change", "Stored"]
 
 MOST_AROUND: Final = 20_000
 """Streams that hang together, upstream or downstream of one."""
-
-
+MOST_LOOKED: Final = 100_000
+"""Streams that all queries of one document look at."""
 MOST_LINEAGE: Final = 5_000
 """Different streams that one stream was ever made of."""
 
@@ -206,6 +206,7 @@ class Catalog:
         position = self._log.change(f"{tenant}/{name}", body, work)
         changed = sorted(path for path in {*old, *new} if old.get(path) != new.get(path))
         ended = [path for path in changed if path in old]
+        _leave_queries(work, [path for path in ended if path not in new], position)
         for table, column in (("streams", "path"), ("edges", "target")):
             work.many(
                 f"UPDATE {table} SET until = ? WHERE {column} = ? AND until = ?",
@@ -256,23 +257,27 @@ class Catalog:
         ]
         work.many("INSERT INTO tags (path, tag, value) VALUES (?, ?, ?)", tags)
         edges: set[tuple[str, str, str]] = set()
+        candidates = _Candidates(work)
+        room = _room_for_links(work, changed, quotas)
         for path, stream in changed.items():
             for alias, each in stream.inputs.items():
                 if each.query is None:
                     edges.add((each.stream or "", path, alias))
+                    _check_links(path, alias, edges, room, quotas)
                     continue
                 tag, value = narrowest_tag(work, each.query.match.items())
                 work.run(
                     "INSERT INTO wants (target, alias, tag, value) VALUES (?, ?, ?, ?)",
                     (path, alias, tag, value),
                 )
-                members = _members(work, path, stream, alias, tag, value)
+                members = candidates.members(path, stream, alias, tag, value)
                 if len(members) > quotas.members:
                     raise QuotaError(
                         f"streams.{path.rpartition('/')[2]}.inputs.{alias}: {len(members)} streams "
                         f"fit, of {quotas.members} at most; ask for something narrower"
                     )
                 edges |= {(member, path, alias) for member in members}
+                _check_links(path, alias, edges, room, quotas)
         _check_fan_out(work, edges, quotas)
         edges |= _wanted_by_others(work, changed, position, quotas)
         work.many(
@@ -354,23 +359,69 @@ def _takes_others(path: str, stream: Stream) -> bool:
     )
 
 
-def _members(work: Work, path: str, stream: Stream, alias: str, tag: str, value: str) -> list[str]:
-    query = stream.inputs[alias].query
-    assert query is not None
+class _Candidates:
+    """Streams that queries of one document may be about, each read once."""
+
+    def __init__(self, work: Work) -> None:
+        self._work = work
+        self._by_tag: dict[tuple[str, str], dict[str, Stream]] = {}
+        self._looked = 0
+
+    def members(self, path: str, stream: Stream, alias: str, tag: str, value: str) -> list[str]:
+        query = stream.inputs[alias].query
+        assert query is not None
+        found = self._by_tag.get((tag, value))
+        if found is None:
+            found = self._by_tag[tag, value] = self._tagged(alias, tag, value)
+        self._looked += len(found)
+        if self._looked > MOST_LOOKED:
+            raise QuotaError(
+                f"inputs.{alias}.query.match: the queries of this document look at more than "
+                f"{MOST_LOOKED} streams; match something narrower"
+            )
+        return sorted(
+            each
+            for each, other in found.items()
+            if each != path and _is_member(query, each, other, path)
+        )
+
+    def _tagged(self, alias: str, tag: str, value: str) -> dict[str, Stream]:
+        rows = self._work.rows(
+            "SELECT path FROM tags WHERE tag = ? AND value = ? LIMIT ?",
+            (tag, value, MOST_AROUND + 1),
+        )
+        if len(rows) > MOST_AROUND:
+            raise QuotaError(
+                f"inputs.{alias}.query.match: more than {MOST_AROUND} streams have {tag}; match "
+                "something narrower"
+            )
+        return streams_at(self._work, [row[0] for row in rows])
+
+
+def _links_of(work: Work, tenant: str) -> int:
+    """Inputs of all streams of a tenant, each member of a query counted."""
     rows = work.rows(
-        "SELECT path FROM tags WHERE tag = ? AND value = ? LIMIT ?", (tag, value, MOST_AROUND + 1)
+        "SELECT count(*) FROM streams JOIN edges ON edges.target = streams.path "
+        "AND edges.until = ? WHERE streams.owner = ? AND streams.until = ?",
+        (FOREVER, tenant, FOREVER),
     )
-    if len(rows) > MOST_AROUND:
+    return int(rows[0][0])
+
+
+def _room_for_links(work: Work, changed: Mapping[str, Stream], quotas: Quotas) -> int:
+    mine = next((owner_of(path) for path, each in changed.items() if each.is_composite), None)
+    return quotas.most_links - (0 if mine is None else _links_of(work, mine))
+
+
+def _check_links(
+    path: str, alias: str, edges: set[tuple[str, str, str]], room: int, quotas: Quotas
+) -> None:
+    if len(edges) > room:
         raise QuotaError(
-            f"inputs.{alias}.query.match: more than {MOST_AROUND} streams have {tag}; match "
+            f"streams.{path.rpartition('/')[2]}.inputs.{alias}: your streams would have more than "
+            f"{quotas.most_links} inputs together, each member of a query counted; ask for "
             "something narrower"
         )
-    found = streams_at(work, [row[0] for row in rows])
-    return sorted(
-        each
-        for each, other in found.items()
-        if each != path and _is_member(query, each, other, path)
-    )
 
 
 def _is_member(query: Query, path: str, stream: Stream, target: str) -> bool:
@@ -386,6 +437,7 @@ def _wanted_by_others(
     would be one too many who take the stream, goes without it, and says so among its errors.
     """
     edges: set[tuple[str, str, str]] = set()
+    full: set[tuple[str, str]] = set()
     wants = _Wants(work, changed.values())
     held_by = edges_by_source(work, changed)
     wants.know(target for held in held_by.values() for _, target, _ in held)
@@ -402,20 +454,38 @@ def _wanted_by_others(
                 )
         for target, alias in wants.of(stream):
             query = wants.query(target, alias)
-            if (
-                target == path
-                or (path, target, alias) in held
-                or query is None
-                or not _is_member(query, path, stream, target)
-            ):
+            if (target, alias) in full or query is None or target == path:
                 continue
-            if wants.members[target, alias] < quotas.members and len(targets) < quotas.fan_out:
+            if (path, target, alias) in held or not _is_member(query, path, stream, target):
+                continue
+            if len(targets) >= quotas.fan_out:
+                _note_left_out(work, path, target, alias, position)
+            elif not wants.has_room(target, alias, quotas):
+                # Said once of all that this document would add.
+                full.add((target, alias))
+                _note_left_out(work, path, target, alias, position)
+            else:
                 edges.add((path, target, alias))
                 targets.add(target)
-                wants.members[target, alias] += 1
-            else:
-                _note_left_out(work, path, target, alias, position)
+                wants.join(target, alias)
     return edges
+
+
+def _leave_queries(work: Work, removed: list[str], position: int) -> None:
+    """A stream that is gone is no member any more, and takes no place of one. What takes it by its
+    name waits for it to come back."""
+    edges = edges_from(work, removed)
+    streams = streams_at(work, {target for _, target, _ in edges})
+    work.many(
+        "UPDATE edges SET until = ? WHERE source = ? AND target = ? AND alias = ? AND until = ?",
+        [
+            (position, source, target, alias, FOREVER)
+            for source, target, alias in edges
+            if target in streams
+            and alias in streams[target].inputs
+            and streams[target].inputs[alias].query is not None
+        ],
+    )
 
 
 class _Wants:
@@ -427,6 +497,7 @@ class _Wants:
         self._streams: dict[str, Stream] = {}
         self.members: Counter[tuple[str, str]] = Counter()
         """Of each query, how many there are."""
+        self._links: dict[str, int] = {}
         for tag, value in sorted({tag for each in streams for tag in each.description.items()}):
             self._by_tag[tag, value] = [
                 (target, alias)
@@ -437,6 +508,19 @@ class _Wants:
         targets = {target for some in self._by_tag.values() for target, _ in some}
         self.know(targets)
         self.members.update((target, alias) for _, target, alias in edges_into(work, targets))
+
+    def has_room(self, target: str, alias: str, quotas: Quotas) -> bool:
+        """One member more is neither too many for the query nor for all streams of its owner."""
+        owner = owner_of(target)
+        if owner not in self._links:
+            self._links[owner] = _links_of(self._work, owner)
+        return (
+            self.members[target, alias] < quotas.members and self._links[owner] < quotas.most_links
+        )
+
+    def join(self, target: str, alias: str) -> None:
+        self.members[target, alias] += 1
+        self._links[owner_of(target)] += 1
 
     def know(self, targets: Iterable[str]) -> None:
         self._streams |= streams_at(self._work, set(targets) - self._streams.keys())

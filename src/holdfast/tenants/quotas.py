@@ -28,6 +28,8 @@ class Quotas(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Streams one after the other, whoever owns them."""
     fan_out: int = 1000
     """Streams that take the same one."""
+    links: int = 5_000
+    """Inputs of all streams together, each member of a query counted; at least two a stream."""
     updates_per_second: float = 1000.0
     burst: int = 5000
     """Updates at once."""
@@ -46,6 +48,10 @@ class Quotas(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Bytes of their values, about."""
     kept: int = 100_000
     """Updates that are kept of one stream."""
+
+    @property
+    def most_links(self) -> int:
+        return max(self.links, 2 * self.streams)
 
 
 STEPS: Final = 4_000

@@ -39,6 +39,9 @@ MOST_AT_ONCE: Final = 1000
 """Updates in one publication."""
 STREAMS_PER_CHANGE: Final = 10.0
 """Streams of a document that count as one more change."""
+FREE_SECONDS: Final = 0.2
+CHANGE_SECONDS: Final = 0.005
+"""Processor time of a change, beyond what is free, that counts as one more: others wait for it."""
 STALLED_SECONDS: Final = 120.0
 """So long a batch may take before the engine counts as stalled."""
 TRIES: Final = 20
@@ -267,10 +270,15 @@ class Service:
     def _audited(self, tenant: Tenant, action: str, target: str, run: Callable[[], Any]) -> Any:
         self._note_idle()
         self.rates.take(tenant.name, tenant.quotas, "changes")
+        began = time.thread_time()
         try:
             result = run()
         except HoldfastError as error:
             self.audit.note(tenant.name, action, target, f"refused: {error}")
             raise
+        finally:
+            spent = (time.thread_time() - began - FREE_SECONDS) / CHANGE_SECONDS
+            if spent > 0:
+                self.rates.charge(tenant.name, tenant.quotas, "changes", spent)
         self.audit.note(tenant.name, action, target, "done")
         return result

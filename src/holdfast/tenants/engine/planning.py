@@ -58,6 +58,9 @@ NODE_MICROS: Final = 30.0
 PLAIN_MICROS: Final = 5.0
 """Of a stream that is calculated in columns, as a rule; where something unusual happens, one after
 the other, it takes several times as long."""
+LINK_MICROS: Final = 40.0
+"""Of an input beyond `LINKS` a stream: each is looked up, brought along and asked."""
+LINKS: Final = 8
 STEP_MICROS: Final = 0.03
 CHANGE_MICROS: Final = 500.0
 MEMBERS: Final = 100
@@ -218,7 +221,7 @@ class _Reached:
         return self._cost(is_plain=Part(self.nodes.values()).is_plain)
 
     def _cost(self, *, is_plain: bool) -> Cost:
-        steps = size = 0
+        steps = size = links = 0
         for path, node in self.nodes.items():
             calculation = compiled_or_broken(node.stream, self.types[path])
             steps += calculation.work
@@ -226,10 +229,12 @@ class _Reached:
                 steps += calculation.lifting * MEMBERS
             values = sum(bound_of_type(each.type).weight for each in node.stream.channels.values())
             size += min(values, LARGEST_RESULT)
+            links += sum(map(len, node.sources.values()))
         nodes = len(self.nodes)
         micros = PLAIN_MICROS if is_plain else NODE_MICROS
         size += nodes * (PLAIN_BYTES if is_plain else ROW_BYTES)
         micros = micros * (1 + nodes) + STEP_MICROS * min(steps, Limits().work)
+        micros += LINK_MICROS * max(0, links - LINKS * nodes)
         return Cost(micros, min(size, LARGEST_ENTRY))
 
     def behind(self, path: str, following: Mapping[str, Iterable[str]]) -> _Reached:
