@@ -6,6 +6,7 @@ import json
 import socket
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
@@ -184,3 +185,57 @@ def test_calls_that_nobody_takes_do_not_pile_up_for_ever(
         ann.post("/v1/objects/o/actions/tell", json={})
     states = [each["state"] for each in ann.get("/v1/calls").json()]
     assert states == ["failed", "failed", "due", "due", "due"]
+
+
+def test_tenants_with_slow_servers_take_turns_with_others(
+    site: Site, hook: Hook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "WORKERS", 1)
+    monkeypatch.setattr(module, "PATIENCE", 0.2)
+    monkeypatch.setattr(module, "TURN_SECONDS", 0.1)
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen(100)
+        slow = f"http://127.0.0.1:{silent.getsockname()[1]}/"
+        eve, ann = site.add("eve"), site.add("ann")
+        eve.put("/v1/objects/o", json={"actions": {"open": {"webhook": slow}}})
+        ann.put("/v1/objects/o", json={"actions": {"open": {"webhook": hook.url}}})
+        for _ in range(100):
+            eve.post("/v1/objects/o/actions/open", json={})
+        ann.post("/v1/objects/o/actions/open", json={"for": "ann"})
+        work = Deliveries(site.service)
+        work.start()
+        try:
+            wait_for(lambda: hook.got)
+            tried = [each for each in eve.get("/v1/calls?limit=1000").json() if each["tries"]]
+            assert len(tried) < 20
+        finally:
+            silent.close()
+            work.stop()
+
+
+def test_a_server_that_answers_byte_by_byte_is_given_up(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "PATIENCE", 1.0)
+    over = threading.Event()
+
+    def drip(server: socket.socket) -> None:
+        connection, _ = server.accept()
+        with connection, suppress(OSError):
+            connection.sendall(b"HTTP/1.1 200 ")
+            while not over.wait(0.2):
+                connection.sendall(b"O")
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=drip, args=(server,), daemon=True).start()
+        url = f"http://127.0.0.1:{server.getsockname()[1]}/"
+        eve = site.add("eve")
+        eve.put("/v1/objects/o", json={"actions": {"open": {"webhook": url}}})
+        eve.post("/v1/objects/o/actions/open", json={})
+        try:
+            assert Deliveries(site.service).deliver("eve") == 1
+        finally:
+            over.set()
+    (call,) = eve.get("/v1/calls").json()
+    assert (call["state"], call["tries"]) == ("due", 1)

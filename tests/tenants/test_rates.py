@@ -260,3 +260,21 @@ def test_a_slow_body_holds_a_place_until_its_end(
 
     anyio.run(main)
     assert eve.get("/v1/objects").status_code == 200
+
+
+def test_large_updates_and_documents_count_as_several(site: Site) -> None:
+    """1,000 updates of 240 KB a second filled the disk of all tenants."""
+    eve = site.add("eve", updates_per_second=0.001, burst=100, changes_per_second=0.001)
+    put(eve, "o", a=simple(s="string[]"))
+    large = {"channels": {"s": ["x" * 1_000] * 200}}
+    path = "/v1/streams/eve/o/a/updates"
+    # 49 more for each.
+    assert [eve.post(path, json=large).status_code for _ in range(3)] == [202, 202, 429]
+    texts = {f"t{n}": "x" * 1_000 for n in range(16)}
+    many = {f"s{n}": {**simple(n="number"), "description": texts} for n in range(10)}
+    answers = [
+        eve.put("/v1/objects/p", json={"streams": many, "description": {"v": str(n)}}).status_code
+        for n in range(30)
+    ]
+    # Each counts 11.
+    assert answers.count(200) == 18

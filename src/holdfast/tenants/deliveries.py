@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import http.client
 import logging
+import socket
 import ssl
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from math import inf
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -29,6 +32,8 @@ __all__ = ["Deliveries"]
 PATIENCE: Final = 10.0
 """Seconds for a webhook to answer."""
 TRIES: Final = 8
+TURN_SECONDS: Final = 2.0
+"""Of a tenant, until others have theirs."""
 LONGEST_WAIT: Final = 2 ** (TRIES - 2) * 1_000_000
 """Microseconds before something is tried again, at most: what is due later than that was noted when
 the clock was ahead, and is due now."""
@@ -89,24 +94,29 @@ class Deliveries:
         return found
 
     def _deliver_quietly(self, tenant: str) -> None:
+        had_some = False
         try:
-            while not self._end.is_set() and self.deliver(tenant):
-                pass
+            # One turn: whoever has more is found due again, behind others that wait for a worker.
+            had_some = self.deliver(tenant, TURN_SECONDS) > 0
         except Exception:
             logger.exception("deliveries: will be tried again")
         finally:
             with self._lock:
                 self._busy.discard(tenant)
+        if had_some:
+            self._bell.set()
 
-    def deliver(self, tenant: str) -> int:
-        """Make the calls of a tenant that are due now; answers how many."""
+    def deliver(self, tenant: str, seconds: float = inf) -> int:
+        """Make the calls of a tenant that are due now, and begin none after so many seconds;
+        answers how many were due."""
+        until = time.monotonic() + seconds
         rows = self._service.database.rows(
             "SELECT id, action, origin, body, tries FROM calls "
             f"WHERE {IS_DUE} AND tenant = ? ORDER BY id LIMIT ?",
             (*_bounds(), tenant, AT_ONCE),
         )
         for number, path, origin, body, tries in rows:
-            if self._end.is_set():
+            if self._end.is_set() or time.monotonic() > until:
                 break
             try:
                 said = self._make(path, origin, body)
@@ -162,13 +172,20 @@ class Deliveries:
             )
         else:
             connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=PATIENCE)
+        # The patience of a socket is for each byte, and a server can send them one by one.
+        limit = threading.Timer(PATIENCE, _hang_up, (connection,))
+        limit.start()
+        began = time.monotonic()
         try:
             target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
             headers = {"content-type": "application/json", "idempotency-key": key}
             connection.request("POST", target, body.encode(), headers)
             status = connection.getresponse().status
         finally:
+            limit.cancel()
             connection.close()
+        if time.monotonic() - began >= PATIENCE:
+            raise TimeoutError(f"it has not answered within {PATIENCE:g} seconds")
         if not 200 <= status < 300:
             raise ConnectionError(f"it answered {status}")
         return f"answered {status}"
@@ -192,6 +209,12 @@ class Deliveries:
     def _note(self, number: int, state: str, tries: int, due: int, said: str) -> None:
         with self._service.database.transaction() as work:
             _update(work, (state, tries, due, said, number))
+
+
+def _hang_up(connection: http.client.HTTPConnection) -> None:
+    if connection.sock is not None:
+        with suppress(OSError):
+            connection.sock.shutdown(socket.SHUT_RDWR)
 
 
 def _bounds() -> tuple[int, int]:

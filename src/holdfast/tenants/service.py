@@ -37,6 +37,10 @@ __all__ = ["MOST_AT_ONCE", "Published", "Service", "read_updates"]
 
 MOST_AT_ONCE: Final = 1000
 """Updates in one publication."""
+LARGE_UPDATE: Final = 4_096
+"""Bytes of an update that count as one more."""
+LARGE_DOCUMENT: Final = 16_384
+"""Bytes of a document that count as one more change: all its versions are kept."""
 STREAMS_PER_CHANGE: Final = 10.0
 """Streams of a document that count as one more change."""
 FREE_SECONDS: Final = 0.2
@@ -148,7 +152,8 @@ class Service:
             raise InvalidArgumentError(f"updates: give 1 to {MOST_AT_ONCE} at once")
         if owner_of(path) != tenant.name:
             raise NotFoundError(f"stream: there is no {path} of yours")
-        self.rates.publish(tenant.name, tenant.quotas, len(updates), path)
+        more = sum(len(msgspec.json.encode(each.channels)) // LARGE_UPDATE for each in updates)
+        self.rates.publish(tenant.name, tenant.quotas, len(updates) + more, path)
         for _ in range(TRIES):
             try:
                 return self._publish(tenant, path, updates)
@@ -264,7 +269,8 @@ class Service:
             self._moved = time.monotonic()
 
     def _charge_change(self, tenant: Tenant, document: ServiceObject) -> None:
-        more = len(document.streams) / STREAMS_PER_CHANGE
+        size = len(msgspec.json.encode(document))
+        more = len(document.streams) / STREAMS_PER_CHANGE + size // LARGE_DOCUMENT
         self.rates.charge(tenant.name, tenant.quotas, "changes", more)
 
     def _audited(self, tenant: Tenant, action: str, target: str, run: Callable[[], Any]) -> Any:
