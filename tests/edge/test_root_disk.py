@@ -105,6 +105,19 @@ def test_a_file_that_is_moved_away_is_begun_anew(tmp_path: Path) -> None:
     assert keeper.last(moved.stat().st_size * 2) == {"a": 3}
 
 
+def test_the_name_of_a_file_that_is_begun_anew_is_flushed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flushed: list[Path] = []
+    keeper = LineKeeper(tmp_path / "windows.jsonl")
+    monkeypatch.setattr("holdfast.edge.rooting.sync", flushed.append)
+    keeper.keep([{"query": "a", "start": 1}])
+    assert flushed == []
+    (tmp_path / "windows.jsonl").rename(tmp_path / "windows.jsonl.1")
+    keeper.keep([{"query": "a", "start": 2}])
+    assert flushed == [tmp_path]
+
+
 def test_half_a_line_is_not_left_in_a_file_that_is_moved_away(tmp_path: Path) -> None:
     path, moved = tmp_path / "windows.jsonl", tmp_path / "windows.jsonl.1"
     keeper = LineKeeper(path)
