@@ -165,6 +165,10 @@ def test_a_second_copy_changes_nothing() -> None:
     give(rig, "q", StateOffer(1, 2, 20, 7, 0))
     assert len(rig.of(Install)) == 1
     assert rig.node.gate.base == 5
+    # Nor does one that the same peer offers late, as an answer to an earlier question or life.
+    give(rig, "p", StateOffer(2, 2, 20, 7, 0))
+    assert len(rig.of(TakeCopy)) == len(rig.of(Install)) == 1
+    assert rig.node.gate.base == 5
 
 
 @pytest.mark.parametrize("span", [0, 250, 300])
@@ -214,11 +218,30 @@ def test_a_copy_whose_inputs_have_gone_on_is_not_taken_and_a_newer_one_is_asked_
     rig.advance(20)
     give(rig, "p", StateOffer(1, 2, 20, 5, 0))
     assert rig.node.is_lost
+    assert not rig.of(TakeCopy)
     rig.advance(2 * RETRY)
     assert rig.sent(StateRequest)[-1] == ("p", StateRequest(600))
     give(rig, "p", StateOffer(2, 2, 20, 7, 0))
     assert not rig.node.is_lost
     assert rig.node.gate.base == 7
+
+
+def test_a_copy_whose_inputs_go_on_while_it_is_taken_is_not_installed() -> None:
+    """What follows it is kept no longer: a state of before would have a hole behind it."""
+    rig = Rig(lost=True, peers=("p",), retry=RETRY)
+    rig.advance(10)
+    rig.do(rig.node.receive("p", StateOffer(1, 2, 20, 5, 0), rig.now))
+    rig.do(rig.node.receive("p", StatePiece(1, 0, "piece"), rig.now))
+    for line in rig.upstream.lines.values():
+        line.skip(600)
+    rig.advance(2 * RETRY)
+    before = len(rig.sent(StateRequest))
+    rig.do(rig.node.receive("p", StatePiece(1, 1, "piece"), rig.now))
+    assert not rig.of(Install)
+    assert rig.node.is_lost
+    assert rig.sent(StateRequest)[before:] == [("p", StateRequest(600))]
+    give(rig, "p", StateOffer(2, 2, 20, 7, 0))
+    assert [command for _, command in rig.of(Install)] == [Install(7, 2)]
 
 
 # A copy that takes its time
