@@ -413,6 +413,36 @@ def test_a_stream_that_is_always_ahead_of_another_does_not_keep_all_tentative(be
     assert rig.words.split().count("R") == 2, "one for the subscription, one for the failure"
 
 
+@pytest.mark.parametrize("beside", [True, False])
+@pytest.mark.parametrize("delay", [DELAY, 3000])
+@pytest.mark.parametrize("late", [0, 1, 3])
+def test_a_stream_that_comes_in_jumps_does_not_keep_all_tentative(
+    late: int, delay: int, beside: bool
+) -> None:
+    """Ten buckets at once, as where rows have times of their own and are few: what is waited for
+    usually is no failure, though there was one before."""
+    rig = Rig(delays=Delays(delay, patience=20), beside=beside)
+
+    def run(to: int) -> None:
+        for end in range(rig.now // SIZE * SIZE + SIZE, to + 1, SIZE):
+            rig.advance(end + LAG)
+            rig.publish("a", end)
+            if end % (10 * SIZE) == 0:
+                rig.publish("b", end - late * SIZE)
+
+    run(8000)
+    rig.upstream.down = {"z"}
+    run(16000)
+    assert rig.of(Fork)
+    rig.upstream.down = set()
+    run(40000)
+    assert rig.node.state is S
+    assert not rig.node.is_tentative
+    if delay > 10 * SIZE:
+        last = [time for time, word in rig.items if word.startswith("T")][-1]
+        assert last < 20000, "nothing is previewed that comes as usual"
+
+
 def test_a_node_catches_up_with_10_000_buckets_between_two_heartbeats() -> None:
     rig = Rig(most=64)
     rig.run(500)

@@ -193,7 +193,7 @@ def previews_at_once(patch: Patch) -> None:
 
 
 def previews_never(patch: Patch) -> None:
-    patch.setattr(Order, "due", lambda self, correcting, hopeful=True: math.inf)
+    patch.setattr(Order, "due", lambda self, correcting, **named: math.inf)
 
 
 def clock_from_arrival(patch: Patch) -> None:
@@ -311,7 +311,9 @@ def fork_follows_the_fastest(patch: Patch) -> None:
     """Though nothing is missing any more."""
     due = Order._due
 
-    def without(self: Order, number: int, correcting: bool, hopeful: bool) -> float:
+    def without(
+        self: Order, number: int, correcting: bool, hopeful: bool, failing: bool = True
+    ) -> float:
         usual, self._missed = self._missed, lambda number: -math.inf  # type: ignore[assignment, method-assign]
         try:
             return due(self, number, correcting, hopeful and number < self.complete)

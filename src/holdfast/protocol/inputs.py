@@ -35,6 +35,11 @@ class Inputs:
         return {stream: intake.best(self.states(stream)) for stream, intake in self.intakes.items()}
 
     @property
+    def are_failing(self) -> bool:
+        """Whether some are not as they should be, by what their replicas say."""
+        return any(state is not State.STABLE for state in self.best().values())
+
+    @property
     def are_kept(self) -> bool:
         """Whether all can be read on from where they are, now."""
         return all(

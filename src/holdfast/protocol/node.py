@@ -210,7 +210,9 @@ class Node:
 
     @property
     def _preview_due(self) -> float:
-        return self.gate.due(self._is_correcting, hopeful=self.settings.beside)
+        return self.gate.due(
+            self._is_correcting, hopeful=self.settings.beside, failing=self.inputs.are_failing
+        )
 
     @property
     def next_wake(self) -> float:
@@ -473,6 +475,7 @@ class Node:
                 self._now,
                 self._is_correcting,
                 hopeful=self.settings.beside,
+                failing=self.inputs.are_failing,
                 most=self.settings.most,
             )
         else:

@@ -20,6 +20,7 @@ from enum import Enum
 from heapq import merge
 from itertools import chain, groupby, islice
 from operator import attrgetter
+from statistics import median_high
 from typing import Any, Final
 
 from holdfast.errors import InvalidArgumentError
@@ -31,6 +32,8 @@ __all__ = ["Delays", "Order", "Stretch", "Variant"]
 
 LAGS: Final = 64
 """So many buckets tell how long after its end a bucket is usually complete."""
+WAITS: Final = 15
+"""So many times when some were complete tell how long the first of them is usually waited for."""
 
 
 class Variant(Enum):
@@ -148,6 +151,10 @@ class Order:
         self._not_before = now
         self._lags: deque[int] = deque(maxlen=LAGS)
         """How long after its end, by our clock, a bucket was complete."""
+        self._waits: deque[int] = deque(maxlen=WAITS)
+        """The same of the first of several that were complete at once."""
+        self._wait = 0
+        """As long as half of these, or longer."""
 
     @property
     def complete(self) -> int:
@@ -196,6 +203,9 @@ class Order:
         self._drop_previews(stream, segment.end // self.size)
         complete = self._frontier()
         if complete > self._complete:
+            if now - self._advanced >= self.size // 2:
+                self._waits.append(now - (self._complete + 1) * self.size)
+                self._wait = median_high(self._waits)
             self._complete = complete
             self._advanced = now
             self._lags.append(now - complete * self.size)
@@ -259,6 +269,7 @@ class Order:
         self._not_before = now + self.size
         self._advanced = now
         self._lags.clear()
+        self._waits.clear()
 
     def next_stable(self, most: int = 1) -> Stretch | None:
         """What the base is to process next, if it is complete: at most so many buckets that have
@@ -269,16 +280,17 @@ class Order:
         stop = next(islice(with_rows, most, None), self._complete)
         return self._release(self.base, stop)
 
-    def due(self, correcting: bool, *, hopeful: bool = True) -> float:
+    def due(self, correcting: bool, *, hopeful: bool = True, failing: bool = True) -> float:
         """When the next preview is to be made, if nothing changes before.
 
-        `hopeful`: the base is at work and may get to what is complete in time."""
+        `hopeful`: the base is at work and may get to what is complete in time. `failing`: some
+        stream is known to be away or not right."""
         if self.fork is None:
             # A fork begins where the base stands.
             return self._first_due(self.base) if self.base == self._complete else math.inf
-        return self._due(self.fork, correcting, hopeful)
+        return self._due(self.fork, correcting, hopeful, failing)
 
-    def _due(self, number: int, correcting: bool, hopeful: bool) -> float:
+    def _due(self, number: int, correcting: bool, hopeful: bool, failing: bool = True) -> float:
         """When the fork is to preview this bucket."""
         reached = self._reached(number)
         if not reached:
@@ -288,7 +300,12 @@ class Order:
             return math.inf
         # While buckets are complete as they usually are, nothing is missing: one stream is only
         # ahead of another. A fork that went with it would never be caught up with.
-        missing = self._missed(self._complete) + self.size
+        missing: float = self._missed(self._complete) + self.size
+        if not failing and self._waits:
+            # A stream of which nobody says anything bad may come in jumps: several buckets at
+            # once, of which the first is usually waited for so long.
+            usual = (self._complete + 2) * self.size + self._wait
+            missing = max(missing, min(usual, self._first_due(number)))
         if variant is Variant.DELAY:
             delayed = min(time + self.delays.of(stream) for stream, time in reached.items())
             return delayed if len(reached) == len(self.streams) else max(delayed, missing)
@@ -322,7 +339,13 @@ class Order:
         return (number + 1) * self.size + min(self._lags)
 
     def next_preview(
-        self, now: int, correcting: bool, *, hopeful: bool = True, most: int = 1
+        self,
+        now: int,
+        correcting: bool,
+        *,
+        hopeful: bool = True,
+        failing: bool = True,
+        most: int = 1,
     ) -> Stretch:
         """What there is of the bucket that is to be previewed next and of those after it that are
         due too: at most so many that have rows. The fork begins here if there is none."""
@@ -330,7 +353,7 @@ class Order:
             self.fork = self.base
 
         def is_later(number: int) -> bool:
-            return self._due(number, correcting, hopeful) > now
+            return self._due(number, correcting, hopeful, failing) > now
 
         first, newest = self.fork, max(self.newest, self.fork + 1)
         stop = first
