@@ -33,7 +33,16 @@ from holdfast.protocol.messages import (
     StateRequest,
     Subscribe,
 )
-from holdfast.protocol.recovery import AT_ONCE, GONE, SILENT, STUCK, UNUSED, Backfill, Recovery
+from holdfast.protocol.recovery import (
+    AT_ONCE,
+    GONE,
+    NO_ROOM,
+    SILENT,
+    STUCK,
+    UNUSED,
+    Backfill,
+    Recovery,
+)
 from holdfast.tuples import Row, Segment
 from tests.protocol.node_rig import SIZE, F, Rig, S
 
@@ -452,6 +461,19 @@ def test_one_copy_is_made_however_often_it_is_asked_for_and_dropped_when_nobody_
     rig.do(rig.node.copied(newer, StateOffer(newer, 3, 30, 6, 0), rig.now))
     rig.advance(rig.now + 2 * UNUSED * RETRY)
     assert [c.copy for _, c in rig.of(DropCopy)] == [copy.copy, newer]
+
+
+def test_a_peer_without_room_for_a_copy_is_not_asked_for_another_at_once() -> None:
+    rig = Rig(peers=("p",), retry=RETRY)
+    rig.run(500)
+    for number in (1, 2):
+        begun = rig.now
+        rig.do(rig.node.receive("p", StateRequest(0), rig.now))
+        rig.do(rig.node.lending.fail(rig.now))
+        rig.do(rig.node.receive("p", StateRequest(0), begun + (NO_ROOM - 1) * RETRY))
+        assert len(rig.of(CopyState)) == number
+        assert len(rig.sent(StateOffer)) == number, "no word of a state that is there"
+        rig.now = begun + (NO_ROOM + 1) * RETRY
 
 
 def test_a_replica_whose_next_input_is_kept_nowhere_starts_over() -> None:

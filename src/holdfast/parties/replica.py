@@ -464,15 +464,29 @@ class Replica:
         copy = self._copying.pop(result.entry, None)
         if copy is None:
             return
-        node, offer = self._node, None
+        node, offer, has_room = self._node, None, bool(result.state)
         base = self._history.base
-        if node is not None and not node.is_lost and node.gate.base * self.settings.size == base:
+        is_base = node is not None and node.gate.base * self.settings.size == base
+        if has_room and node is not None and is_base and not node.is_lost:
             bucket = base // self.settings.size
-            offer = self._copies.finish(copy, result.state, bucket, node.consistent_from)
-        else:
+            try:
+                offer = self._copies.finish(copy, result.state, bucket, node.consistent_from)
+            except OSError:
+                has_room = False
+        if not has_room:
+            logger.error(
+                "%s: has no room for a copy of its state in %s, for which a peer waits; make room",
+                self.name,
+                self._copies.folder(copy),
+            )
+        if offer is None:
             self._copies.drop(copy)
-        if node is not None:
+        if node is None:
+            return
+        if has_room or node.lending.copying != copy:
             self._do(node.copied(copy, offer, now), now)
+        else:
+            self._do(node.lending.fail(now), now)
 
     def _send_piece(self, to: str, copy: int, number: int) -> None:
         node = self._node

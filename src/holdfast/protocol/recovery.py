@@ -54,6 +54,8 @@ STUCK: Final = 3000
 come before the copy that take minutes where a state is large."""
 SILENT: Final = 300
 """Retries for which a peer that says nothing is asked, where to do without it takes longer."""
+NO_ROOM: Final = 150
+"""Retries for which nobody is answered after a copy that found no room on the disk."""
 UNUSED: Final = 600
 """Retries after which a copy that nobody has asked for is dropped."""
 
@@ -309,6 +311,7 @@ class Lending:
         """Bytes of it that are there, as far as its process has told."""
         self._used = 0
         self._latest = 0
+        self._paused_until: float = -math.inf
         self._retry = retry
 
     def asked(self, peer: str, asked: StateRequest, size: int, now: int) -> list[Command]:
@@ -319,6 +322,8 @@ class Lending:
         offer = self.offer
         if offer is not None and offer.bucket * size >= asked.since:
             return [Send(peer, offer)]
+        if now < self._paused_until:
+            return []
         drop: list[Command] = [] if offer is None else [DropCopy(offer.copy)]
         self._latest = self.copying = max(self._latest + 1, now, 1)
         self.offer, self.made = None, 0
@@ -338,6 +343,12 @@ class Lending:
             return [] if offer is None else [DropCopy(copy)]
         self.copying, self.offer, self._used = 0, offer, now
         return []
+
+    def fail(self, now: int) -> list[Command]:
+        """The copy that is being made has found no room: leave the disk alone for a while."""
+        copy, self.copying = self.copying, 0
+        self._paused_until = now + NO_ROOM * self._retry
+        return [DropCopy(copy)]
 
     def lose(self, copy: int) -> bool:
         """The copy cannot be read any more: the next who asks gets another. False if it is not the

@@ -314,6 +314,25 @@ def test_a_state_of_another_join_is_refused(tmp_path):
         other.run(Entry(0, Order.INSTALL, state=folder), work(FIRST + 1))
 
 
+def test_a_copy_that_finds_no_room_is_none_and_costs_nothing_else(tmp_path):
+    """Whoever has the only state that is right must not end for it."""
+    shards, undisturbed = (Shards(window_kind(DDL, ["k"], 2 * BUCKET, BUCKET)) for _ in range(2))
+    first, second = (work(bucket, *pieces(1, bucket, 2)) for bucket in (FIRST, FIRST + 1))
+    for each in (shards, undisturbed):
+        each.run(first)
+    folder = tmp_path / "copy"
+    folder.mkdir()
+    [whole] = shards.run(Entry(0, Order.COPY, state=str(tmp_path / "whole").encode()))
+    names = [file.name for file in StateFiles.read(whole.state).files]
+    (folder / f"{names[-1]}.unfinished").symlink_to("/dev/full")
+    [copied] = shards.run(Entry(0, Order.COPY, state=str(folder).encode()))
+    assert copied.state == b""
+    assert not list(folder.glob("*.unfinished"))
+    undisturbed.run(Entry(0, Order.COPY, state=str(tmp_path / "a").encode()))
+    undisturbed.run(Entry(0, Order.COPY, state=str(tmp_path / "b").encode()))
+    assert chunks(shards.run(second)) == chunks(undisturbed.run(second))
+
+
 def test_a_state_that_is_cut_short_or_not_there_is_refused(tmp_path):
     kind = window_kind(DDL, ["k"], 2 * BUCKET, BUCKET)
     folder = str(tmp_path).encode()

@@ -8,6 +8,7 @@ and a replica compares the base with its log before it takes part.
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
@@ -24,7 +25,7 @@ from holdfast.errors import StoreCorruptError
 from holdfast.spark.stages.entries import Order
 from holdfast.spark.stages.forks import ForkableShelf
 from holdfast.spark.stages.rows import ROWS
-from holdfast.spark.stages.states import file_name, read_records, write_records
+from holdfast.spark.stages.states import NO_COPY, file_name, read_records, write_records
 from holdfast.spark.stages.tasks import Task
 from holdfast.spark.state import StateShelf
 from holdfast.windows.shard.shelves import MemoryShelf
@@ -119,7 +120,13 @@ class StageProcessor(StatefulProcessor):
                 case Order.COPY:
                     folder, reports = _CODEC.decode(bytes(body))
                     path = Path(folder) / file_name(len(reports), shard)
-                    report = write_records(path, shelves.records())
+                    try:
+                        report = write_records(path, shelves.records())
+                    except OSError as error:
+                        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                            raise
+                        # It must not end what has the only state that is right, perhaps.
+                        report = NO_COPY
                     body = _CODEC.encode((folder, [*reports, report]))
                 case _:
                     raise StoreCorruptError(

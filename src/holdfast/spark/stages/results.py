@@ -35,7 +35,8 @@ class Result:
     chunks: tuple[tuple[int, Chunk], ...]
     """The rows of each bucket that has any, in the one order of the stream."""
     state: bytes
-    """The files of the copy that was asked for, as `StateFiles` describes them."""
+    """The files of the copy that was asked for, as `StateFiles` describes them; empty if there was
+    no room for them."""
     applied: int | None = None
     """Of a fork that was dropped: the last entry that has changed the base, -1 if shards differ.
     None if there is no state."""
@@ -57,9 +58,10 @@ def results_in(table: pa.Table, schema: pa.Schema, size: int) -> Iterator[Result
         state = StateFiles(()).write()
         if order is Order.COPY and BODY in orders.column_names:
             copies = orders[BODY].take(here).to_pylist()
-            reports = (_CODEC.decode(copy)[1] for copy in copies)
+            reports = [_CODEC.decode(copy)[1] for copy in copies]
             shards = zip(places.low[here].tolist(), reports, strict=True)
-            state = StateFiles.of(dict(shards)).write()
+            has_all = all(size >= 0 for steps in reports for size, _ in steps)
+            state = StateFiles.of(dict(shards)).write() if has_all else b""
         applied = None
         if order is Order.DROP and BODY in orders.column_names:
             applied = _applied(orders[BODY].take(here).to_pylist())

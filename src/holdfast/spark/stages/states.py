@@ -20,6 +20,7 @@ from holdfast.errors import InvalidValueError, StoreCorruptError
 from holdfast.windows.stores.codec import StateCodec
 
 __all__ = [
+    "NO_COPY",
     "PIECE",
     "StateFile",
     "StateFiles",
@@ -31,6 +32,8 @@ __all__ = [
 
 PIECE: Final = 512 << 10
 """Bytes of a piece; the last one of a file may have fewer."""
+NO_COPY: Final[tuple[int, tuple[str, ...]]] = (-1, ())
+"""The report of a step that could not write its file."""
 _MARK: Final = b"HFSTATE1"
 _HEAD: Final = Struct(">III")
 """Lengths of the shelf's name, of a record's key and of the record; all 0 at the end."""
@@ -139,8 +142,13 @@ class StateWriter:
         return self
 
     def __exit__(self, failed: object, *_: object) -> None:
-        self._file.close()
+        try:
+            self._file.close()
+        except OSError:
+            self._unfinished.unlink()
+            raise
         if failed is not None:
+            self._unfinished.unlink()
             return
         if self._size % PIECE:
             self._digests.append(self._hash.hexdigest())
