@@ -66,7 +66,13 @@ def replica_killed(deployment: Deployment, latency: float) -> str:
 
 
 def disk_lost(deployment: Deployment, latency: float) -> str:
-    return _kill(deployment, latency, f"{deployment.last}/1", empty=True)
+    """A peer gives it its state: without, it would be silent for as long as its windows last."""
+    name = f"{deployment.last}/1"
+    said = _kill(deployment, latency, name, empty=True)
+    status = deployment.status(name) or {}
+    size = status.get("copy_size", 0)
+    assert 0 < size == status["copy_bytes"], f"{name} has no copy of a state: {status}"
+    return f"{said}, copied {size} bytes"
 
 
 def upstream_killed(deployment: Deployment, latency: float) -> str:

@@ -20,5 +20,5 @@ def test_after_each_failure_the_final_rows_are_those_of_a_run_without(tmp_path: 
     with Deployment(tmp_path) as deployment:
         deployment.wait_until_ready()
         latency = measure_latency(deployment)
-        for name in ("no-fault", "driver-killed", "long-cut", "short-cut"):
+        for name in ("no-fault", "driver-killed", "disk-lost", "long-cut", "short-cut"):
             print(name, CASES[name](deployment, latency))
