@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
-from holdfast.protocol.composition.documents import DocumentError
+from holdfast.protocol.composition.documents import DocumentError, ServiceObject
 from holdfast.protocol.composition.settling import Limits
 from holdfast.tenants import catalog, service
 from holdfast.tenants.engine.planning import Planner
 from holdfast.tenants.engine.storing import run_batch
 from holdfast.tenants.errors import QuotaError
 from holdfast.tenants.log import Publication
-from holdfast.tenants.quotas import STEPS, Quotas
+from holdfast.tenants.quotas import STEPS, Quotas, Rates
+from holdfast.tenants.registry import Tenant
 from tests.tenants.rig import SHARED, Platform, derived, simple
 from tests.tenants.test_http import Site, publish, put
 
@@ -241,6 +244,27 @@ def test_a_change_that_takes_long_counts_as_many(
     assert answer.status_code == 429
     assert int(answer.headers["retry-after"]) == 3_600
     site.service.database.close()
+
+
+def test_changes_that_hold_up_the_log_are_few(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As those of a stream with 1,000 behind it: whoever publishes waits for each of them."""
+    made = service.Service.open(tmp_path / "state")
+    made.rates = Rates(lambda: 0.0)
+    document = msgspec.convert({"streams": {"s": simple(n="number")}}, ServiceObject)
+
+    def busy(*_: object) -> int:
+        began = time.thread_time()
+        while time.thread_time() < began + 0.06:
+            pass
+        return 1
+
+    monkeypatch.setattr(made.catalog, "put", busy)
+    with pytest.raises(QuotaError):
+        for _ in range(40):
+            made.put(Tenant("eve", Quotas()), "o", document)
+    made.database.close()
 
 
 def test_members_that_are_gone_leave_their_places_to_others(platform: Platform) -> None:

@@ -43,7 +43,7 @@ LARGE_DOCUMENT: Final = 16_384
 """Bytes of a document that count as one more change: all its versions are kept."""
 STREAMS_PER_CHANGE: Final = 10.0
 """Streams of a document that count as one more change."""
-FREE_SECONDS: Final = 0.2
+FREE_SECONDS: Final = 0.02
 CHANGE_SECONDS: Final = 0.005
 """Processor time of a change, beyond what is free, that counts as one more: others wait for it."""
 STALLED_SECONDS: Final = 120.0
