@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -261,9 +262,12 @@ def test_changes_that_hold_up_the_log_are_few(
         return 1
 
     monkeypatch.setattr(made.catalog, "put", busy)
-    with pytest.raises(QuotaError):
+    taken = 0
+    with suppress(QuotaError):
         for _ in range(40):
             made.put(Tenant("eve", Quotas()), "o", document)
+            taken += 1
+    assert 10 < taken < 40
     made.database.close()
 
 

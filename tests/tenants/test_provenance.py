@@ -36,13 +36,17 @@ def site(tmp_path: Path) -> Iterator[Site]:
     made.service.database.close()
 
 
+def client(site: Site, name: str) -> TestClient:
+    return site.clients.get(name) or site.add(name)
+
+
 def access(client: TestClient, given_: Any, **more: Any) -> None:
     put(client, "o", a={**simple(x="number"), "access": given_, **more})
 
 
 def three(site: Site, given_: Any = BUT_EVE) -> tuple[TestClient, TestClient, TestClient]:
     """Ann has data, Ben derives from them and shares it with everybody, Eve wants it."""
-    ann, ben, eve = (site.add(name) for name in ("ann", "ben", "eve"))
+    ann, ben, eve = (client(site, name) for name in ("ann", "ben", "eve"))
     access(ann, given_)
     mine = derived({"p": "ann/o/a"}, {"x": "p.x"}, description={"kind": "air"}, **SHARED)
     put(ben, "o", b=mine, c=derived({"p": "b"}, {"x": "p.x"}, **SHARED))
@@ -219,7 +223,8 @@ def test_rules_of_random_graphs_are_those_of_all_ways(data: st.DataObject) -> No
 class World:
     """Random documents of four tenants, and an oracle that follows single updates."""
 
-    def __init__(self, place: Path, seed: int) -> None:
+    def __init__(self, place: Path, seed: int, *, has_queries: bool) -> None:
+        self.has_queries = has_queries
         self.platform = Platform(place)
         self.reading = Reading(self.platform.database)
         self.chance = random.Random(seed)
@@ -255,6 +260,11 @@ class World:
         if not wanted or self.chance.random() < 0.3:
             stream = {**simple(x="number"), "access": given_}
             wanted = []
+        elif self.has_queries and self.chance.random() < 0.3:
+            kind = self.chance.choice("ab")
+            query = {"match": {"kind": kind}, "channels": {"x": "number"}}
+            stream = {**derived({}, {"x": "m.x"}), "access": given_}
+            stream["inputs"] = {"m": {"query": query}}
         else:
             inputs = {f"i{n}": {"stream": each, "optional": True} for n, each in enumerate(wanted)}
             terms = " + ".join(f"(i{n}._present ? i{n}.x : 0.0)" for n in range(len(wanted)))
@@ -263,6 +273,8 @@ class World:
                 "inputs": inputs,
                 "access": given_,
             }
+        if self.has_queries:
+            stream["description"] = {"kind": self.chance.choice("ab")}
         try:
             self.platform.put(tenant, name, streams={"s": stream})
         except HoldfastError:
@@ -317,10 +329,10 @@ class World:
         return read
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(9))
 def test_no_update_is_read_or_used_whose_owners_deny_it(tmp_path: Path, seed: int) -> None:
     """Documents come, change and go at random; after each change all is read by everybody."""
-    world = World(tmp_path / "store.db", seed)
+    world = World(tmp_path / "store.db", seed, has_queries=seed >= 6)
     read = 0
     for _ in range(60):
         world.change()
@@ -354,3 +366,40 @@ def test_rules_are_remembered_until_something_behind_them_changes(tmp_path: Path
                 with pytest.raises(ForbiddenError, match="data of ann"):
                     reading.stream("eve", "dan/o/a")
     platform.database.close()
+
+
+def asking_for_air(site: Site) -> None:
+    tags = {"match": {"kind": "air"}, "channels": {"x": "number"}}
+    asking = {**derived({}, {"x": "m.x"}), "inputs": {"m": {"query": tags}}}
+    put(client(site, "eve"), "q", c=asking, d=derived({"p": "c"}, {"x": "p.x"}))
+
+
+def values_of(client: TestClient, path: str) -> list[float]:
+    answer = client.get(f"/v1/streams/{path}/updates")
+    assert answer.status_code == 200, answer.text
+    return [update["values"]["x"] for update in answer.json()]
+
+
+@pytest.mark.parametrize("asks_first", [True, False])
+def test_a_query_is_not_locked_by_what_its_owner_was_never_let_read(
+    site: Site, asks_first: bool
+) -> None:
+    if asks_first:
+        asking_for_air(site)
+    put(site.add("dan"), "o", s={**simple(x="number"), "description": {"kind": "air"}, **SHARED})
+    ann, _, eve = three(site)
+    if not asks_first:
+        asking_for_air(site)
+    bring(site, ann, 1)
+    publish(site.clients["dan"], "dan/o/s", {"timestamp": 2, "channels": {"x": 7}})
+    site.settle()
+    assert values_of(eve, "eve/q/c") == values_of(eve, "eve/q/d") == [7.0]
+    # Once it may, it has it.
+    access(ann, ALL)
+    bring(site, ann, 3)
+    assert values_of(eve, "eve/q/d") == [7.0, 3.0]
+    access(ann, BUT_EVE)
+    assert eve.get("/v1/streams/eve/q/d/updates").status_code == 403
+    access(ann, ALL)
+    bring(site, ann, 4)
+    assert values_of(eve, "eve/q/d") == [7.0, 3.0, 4.0]

@@ -125,6 +125,7 @@ class Catalog:
         version = self._replace(work, tenant, name, position, document)
         self._connect(work, changed, position, quotas)
         taken.note_refused(position)
+        taken.offer(position, quotas)
         _check_depth(work, tenant, changed, quotas)
         return position, version
 
@@ -259,6 +260,14 @@ class Catalog:
         edges: set[tuple[str, str, str]] = set()
         candidates = _Candidates(work)
         room = _room_for_links(work, changed, quotas)
+        named = {
+            (each.stream, path, alias)
+            for path, stream in changed.items()
+            for alias, each in stream.inputs.items()
+            if each.stream is not None
+        }
+        # Before members of queries: rules of those follow from it.
+        _note_lineage(work, named, position)
         for path, stream in changed.items():
             for alias, each in stream.inputs.items():
                 if each.query is None:
@@ -279,18 +288,26 @@ class Catalog:
                 edges |= {(member, path, alias) for member in members}
                 _check_links(path, alias, edges, room, quotas)
         _check_fan_out(work, edges, quotas)
-        edges |= _wanted_by_others(work, changed, position, quotas)
-        work.many(
-            "INSERT INTO edges (source, target, alias, since, until) VALUES (?, ?, ?, ?, ?) "
-            "ON CONFLICT DO NOTHING",
-            [(*edge, position, FOREVER) for edge in sorted(edges)],
-        )
-        pairs = sorted({(target, source) for source, target, _ in edges})
-        work.many(
-            "INSERT INTO lineage (target, source, since) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
-            [(*pair, position) for pair in pairs],
-        )
+        _insert_edges(work, edges, position)
+        _insert_edges(work, _wanted_by_others(work, changed, position, quotas), position)
         _check_lineage(work, changed)
+
+
+def _insert_edges(work: Work, edges: Iterable[Edge], position: int) -> None:
+    work.many(
+        "INSERT INTO edges (source, target, alias, since, until) VALUES (?, ?, ?, ?, ?) "
+        "ON CONFLICT DO NOTHING",
+        [(*edge, position, FOREVER) for edge in sorted(edges)],
+    )
+    _note_lineage(work, edges, position)
+
+
+def _note_lineage(work: Work, edges: Iterable[Edge], position: int) -> None:
+    pairs = sorted({(target, source) for source, target, _ in edges})
+    work.many(
+        "INSERT INTO lineage (target, source, since) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+        [(*pair, position) for pair in pairs],
+    )
 
 
 def _other_windows(old: Mapping[str, Stream], new: Mapping[str, Stream]) -> list[str]:
@@ -365,6 +382,7 @@ class _Candidates:
     def __init__(self, work: Work) -> None:
         self._work = work
         self._by_tag: dict[tuple[str, str], dict[str, Stream]] = {}
+        self._rules: dict[str, Rules] = {}
         self._looked = 0
 
     def members(self, path: str, stream: Stream, alias: str, tag: str, value: str) -> list[str]:
@@ -379,11 +397,17 @@ class _Candidates:
                 f"inputs.{alias}.query.match: the queries of this document look at more than "
                 f"{MOST_LOOKED} streams; match something narrower"
             )
-        return sorted(
+        fitting = [
             each
             for each, other in found.items()
             if each != path and _is_member(query, each, other, path)
-        )
+        ]
+        rules = self._rules_of(fitting)
+        return sorted(each for each in fitting if not refusing(rules[each], owner_of(path)))
+
+    def _rules_of(self, paths: list[str]) -> dict[str, Rules]:
+        self._rules |= stored_rules(self._work, paths, self._rules).rules
+        return self._rules
 
     def _tagged(self, alias: str, tag: str, value: str) -> dict[str, Stream]:
         rows = self._work.rows(
@@ -425,6 +449,8 @@ def _check_links(
 
 
 def _is_member(query: Query, path: str, stream: Stream, target: str) -> bool:
+    """As far as the stream itself tells. One with data in it that the owner of the query may not
+    read does not become a member: it would bring nothing but its rules."""
     return fits_query(query, path, stream) and admits(path, stream, owner_of(target))
 
 
@@ -439,6 +465,7 @@ def _wanted_by_others(
     edges: set[tuple[str, str, str]] = set()
     full: set[tuple[str, str]] = set()
     wants = _Wants(work, changed.values())
+    rules: dict[str, Rules] = {}
     held_by = edges_by_source(work, changed)
     wants.know(target for held in held_by.values() for _, target, _ in held)
     for path, stream in changed.items():
@@ -457,6 +484,9 @@ def _wanted_by_others(
             if (target, alias) in full or query is None or target == path:
                 continue
             if (path, target, alias) in held or not _is_member(query, path, stream, target):
+                continue
+            rules |= stored_rules(work, [path], rules).rules
+            if refusing(rules[path], owner_of(target)):
                 continue
             if len(targets) >= quotas.fan_out:
                 _note_left_out(work, path, target, alias, position)
@@ -547,6 +577,7 @@ class _TakenByOthers:
             if path not in old
             or (old[path].access, old[path].inputs) != (stream.access, stream.inputs)
         ]
+        self._changed = changed
         edges = around(suspects, lambda paths: edges_from(work, paths), 1, MOST_AROUND)
         # An owner can always deny. Where too many are concerned, the state of each stream tells it.
         self._edges = sorted(set(edges or ()))
@@ -557,6 +588,15 @@ class _TakenByOthers:
         for (source, target, alias), said in self._refused().items():
             if (source, target, alias) not in self._before:
                 _note(self._work, target, position, "access", f"inputs.{alias}: {said}")
+
+    def offer(self, position: int, quotas: Quotas) -> None:
+        """To queries whose owners may read them now, and might not before."""
+        behind = {target for _, target, _ in self._edges} - self._changed.keys()
+        streams = streams_at(self._work, behind)
+        tagged = {path: stream for path, stream in streams.items() if stream.description}
+        if tagged:
+            edges = _wanted_by_others(self._work, tagged, position, quotas)
+            _insert_edges(self._work, edges, position)
 
     def _refused(self) -> dict[Edge, str]:
         if not self._edges:
