@@ -7,6 +7,7 @@ those of the docs, and random ones that keep the contract of `Policy`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import repeat
 from operator import itemgetter
 from random import Random
@@ -16,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.windows import Amta, Policy
+from holdfast.windows import Amta, Monoid, Policy
 from holdfast.windows import monoids as m
 from holdfast.windows.approximation import (
     ApproximateWindow,
@@ -325,3 +326,44 @@ def test_no_maximum_is_certified_that_is_not_exact(name: str, monoid: Any) -> No
                 right, answer = exact.result(), window.result()
                 assert right.top == answer.top if monoid is RECORD else right == answer
     assert certain > 250
+
+
+def _greater_by_size(older: float, newer: float) -> float:
+    return newer if abs(newer) > abs(older) else older
+
+
+BY_SIZE: Monoid[float, float, float] = Monoid(
+    "by_size", identity=0.0, lift=float, combine=_greater_by_size, lower=float
+)
+
+
+MONOIDS: dict[str, Monoid[Any, Any, Any]] = {
+    "arg_max": m.arg_max,
+    "arg_min": m.arg_min,
+    "by_size": BY_SIZE,
+    "by_size of itself": replace(BY_SIZE, peak=abs),
+}
+
+
+@pytest.mark.parametrize("name", MONOIDS)
+def test_of_equal_ones_none_is_certified_that_may_be_another(name: str) -> None:
+    """Though what is answered may be a number, and the same as the one that is compared."""
+    certain = 0
+    for seed in range(40):
+        random = Random(seed)
+        of, monoid = abs if name == "by_size" else None, MONOIDS[name]
+        window: ApproximateWindow[Any, Any, Any] = ApproximateWindow(
+            monoid, block_maxima(random.randrange(1, 6), of=of, confidence=0.5)
+        )
+        exact, policy = Amta(monoid), last(random.randrange(5, 60))
+        for _ in range(300):
+            update: Any = random.randrange(6), random.randrange(3)
+            if name.startswith("by_size"):
+                update = random.choice([-1, 1]) * update[0]
+            for each in (window, exact):
+                each.insert(update)
+                each.slide(policy)
+            if window.guarantee().holds:
+                certain += 1
+                assert window.result() == exact.result()
+    assert certain > 1_000

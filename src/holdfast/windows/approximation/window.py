@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
+from operator import neg
 from typing import Any, Generic, TypeVar
 
 from holdfast.errors import InvalidArgumentError, StoreError, StoreUnavailableError
@@ -34,6 +35,7 @@ from holdfast.windows.approximation.start import Start, estimated_cut, sized_cut
 from holdfast.windows.monoid import HOLE, Hole, Monoid
 from holdfast.windows.pairs import DurablePairs, Root
 from holdfast.windows.policies import Part, Policy, check_monotone, check_policy, last
+from holdfast.windows.values import itself
 from holdfast.windows.window import check_eviction, check_monoid, roll
 
 __all__ = ["ApproximateWindow", "Guarantee"]
@@ -198,10 +200,10 @@ class ApproximateWindow(Generic[V, S, R]):
         sure = amta.suffix(amta.evicted + (self._start.high > 0)) if len(amta) else HOLE
         if sure is HOLE:
             return None
-        peak, answer = self._peaks.peak, self.monoid.answer(sure[1])
+        peak = self._peaks.peak
         greatest = peak(sure[1])
         # Of equal ones the oldest is answered: that may be another, unless it is the number itself.
-        same = isinstance(answer, int | float) and abs(answer) == abs(greatest)
+        same = peak in (itself, neg) and isinstance(sure[1], int | float)
         for edge in edges:
             if not (peak(edge[1]) < greatest or (same and peak(edge[1]) == greatest)):
                 return None
