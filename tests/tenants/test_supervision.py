@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from harness.tenants import TenantServer
 from harness.waiting import wait_for
 from holdfast.errors import InvalidArgumentError
 from holdfast.tenants import service as service_module
+from holdfast.tenants import supervision
 from holdfast.tenants.client import Client, RefusedByServerError
 from holdfast.tenants.engine.stages import StoredBatch
 from holdfast.tenants.serving import default_memory, serve
@@ -23,11 +25,19 @@ class FakeEngine:
     def __init__(self) -> None:
         self.failed: str | Exception | None = None
         self.stopped = False
+        self.hangs = False
+        self.killed = threading.Event()
 
     def failure(self) -> str | None:
+        if self.hangs:
+            self.killed.wait(60)
+            raise OSError("gone")
         if isinstance(self.failed, Exception):
             raise self.failed
         return self.failed
+
+    def kill(self) -> None:
+        self.killed.set()
 
     def stop(self) -> None:
         self.stopped = True
@@ -74,6 +84,38 @@ def test_a_failed_engine_is_told_and_replaced(failed: str | Exception) -> None:
         supervisor.stop()
     assert spark.engines[1].stopped
     assert supervisor.trouble() != ""
+
+
+def test_an_engine_that_does_not_answer_is_ended_and_replaced() -> None:
+    spark = FakeSpark()
+    supervisor = Supervisor(spark, lambda _: 0.01, answer_seconds=0.2)
+    supervisor.start()
+    try:
+        spark.engines[0].hangs = True
+        wait_for("the next engine", lambda: supervisor.told()["restarts"] == 1, 20)
+        assert spark.engines[0].killed.is_set()
+        assert spark.engines[0].stopped
+        assert supervisor.told()["last_failure"].startswith("Spark has not answered for 0 seconds")
+    finally:
+        supervisor.stop()
+
+
+def test_an_engine_that_stores_nothing_is_ended_and_replaced(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(supervision, "HANGS_SECONDS", 0.0)
+    spark, waited = FakeSpark(), [0.0]
+    supervisor = Supervisor(spark, lambda _: 0.01, lambda: waited[0])
+    supervisor.start()
+    try:
+        waited[0] = 1_000.0
+        wait_for("the next engine", lambda: spark.engines[0].killed.is_set(), 20)
+        waited[0] = 0.0
+        wait_for("the next engine", lambda: supervisor.told()["restarts"] >= 1, 20)
+        assert supervisor.told()["last_failure"].startswith("nothing was stored for")
+        assert supervisor.trouble() == ""
+    finally:
+        supervisor.stop()
 
 
 def test_pauses_grow_to_a_bound() -> None:
@@ -155,6 +197,7 @@ def test_an_engine_that_stores_nothing_is_told(site: Site, monkeypatch: pytest.M
     assert site.service.trouble() == ""
     now[0] += service_module.STALLED_SECONDS + 1
     assert "no batch was stored for 121 seconds" in site.service.trouble()
+    assert site.service.waited() == service_module.STALLED_SECONDS + 1
     assert ann.get("/health").status_code == 503
     site.settle()
     assert site.service.trouble() == ""

@@ -113,10 +113,14 @@ class Service:
     def trouble(self) -> str:
         """The reason why updates are not calculated; empty if they are."""
         found = self.engine_trouble()
-        waited = time.monotonic() - self._moved
-        if not found and self.log.end > self.position and waited > STALLED_SECONDS:
+        waited = self.waited()
+        if not found and waited > STALLED_SECONDS:
             found = f"no batch was stored for {waited:.0f} seconds, and updates wait"
         return found
+
+    def waited(self) -> float:
+        """The seconds for which entries have waited and no batch was stored; 0 if none waits."""
+        return time.monotonic() - self._moved if self.log.end > self.position else 0.0
 
     def check_writable(self) -> None:
         """Raise if what is written now would wait for an engine that does not run."""

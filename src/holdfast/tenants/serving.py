@@ -6,6 +6,7 @@ import logging
 import os
 import re
 import resource
+import signal
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
@@ -64,7 +65,8 @@ class SparkEngine:
             "holdfast tenants", master=master, partitions=1, java=ON_EXHAUSTION, memory=memory
         )
         try:
-            guard.note_spark(driver_pid(self._spark))
+            self._pid = driver_pid(self._spark)
+            guard.note_spark(self._pid)
             self._query = start_query(
                 self._spark, folder, service.database, service.stored, caution=caution
             )
@@ -82,6 +84,9 @@ class SparkEngine:
         except DRIVER_GONE:
             return "Spark's JVM is gone: it was killed, or had too little memory (see --memory)"
         return f"the query on Spark ended: {str(failed)[:400]}"
+
+    def kill(self) -> None:
+        os.kill(self._pid, signal.SIGKILL)
 
     def stop(self) -> None:
         from holdfast.spark.sessions import end_driver
@@ -135,7 +140,8 @@ def serve(
         heap = memory or default_memory()
         caution = Caution(service.database)
         supervisor = Supervisor(
-            lambda: SparkEngine(service, folder, guard, master, heap, caution.before_start())
+            lambda: SparkEngine(service, folder, guard, master, heap, caution.before_start()),
+            waited=service.waited,
         )
         stack.callback(supervisor.stop)
         supervisor.start()

@@ -6,6 +6,8 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any, Final, Protocol
 
 from holdfast.errors import HoldfastError
@@ -17,6 +19,10 @@ LONGEST_BACKOFF_SECONDS: Final = 60.0
 HEALTHY_SECONDS: Final = 60.0
 """An engine that ran for so long failed for a new reason: the back-off begins anew."""
 STOP_SECONDS: Final = 60.0
+ANSWER_SECONDS: Final = 120.0
+"""An engine that takes longer to say how it does hangs."""
+HANGS_SECONDS: Final = 600.0
+"""An engine that stores nothing for so long, while entries wait, hangs too."""
 
 logger = logging.getLogger("holdfast")
 
@@ -26,6 +32,9 @@ class Engine(Protocol):
 
     def failure(self) -> str | None:
         """The reason why it does not run any more; None while it does."""
+
+    def kill(self) -> None:
+        """End it at once, whatever it does; what was asked of it then fails."""
 
     def stop(self) -> None:
         """Release everything, whatever has failed already."""
@@ -41,10 +50,17 @@ class Supervisor:
     the machine or the options shows at once."""
 
     def __init__(
-        self, start: Callable[[], Engine], pause: Callable[[int], float] = backoff_seconds
+        self,
+        start: Callable[[], Engine],
+        pause: Callable[[int], float] = backoff_seconds,
+        waited: Callable[[], float] = lambda: 0.0,
+        answer_seconds: float = ANSWER_SECONDS,
     ) -> None:
+        """`waited`: the seconds for which entries have waited and nothing was stored."""
         self._start = start
         self._pause = pause
+        self._waited = waited
+        self._answer_seconds = answer_seconds
         self._end = threading.Event()
         self._lock = threading.Lock()
         self._engine: Engine | None = None
@@ -99,15 +115,29 @@ class Supervisor:
 
     def _watch(self) -> str | None:
         """The failure of the engine; None when asked to end."""
-        assert self._engine is not None
-        while not self._end.wait(POLL_SECONDS):
-            try:
-                reason = self._engine.failure()
-            except Exception as error:
-                reason = _text(error)
-            if reason is not None:
-                return reason
-        return None
+        engine, began = self._engine, time.monotonic()
+        assert engine is not None
+        # In a thread of its own: what is asked of a JVM that hangs comes back when that ends.
+        asking = ThreadPoolExecutor(1, "engine-state")
+        try:
+            while not self._end.wait(POLL_SECONDS):
+                reason = self._state(asking, engine)
+                waited = min(self._waited(), time.monotonic() - began)
+                if reason is None and waited > HANGS_SECONDS:
+                    reason = _ended(engine, f"nothing was stored for {waited:.0f} seconds")
+                if reason is not None:
+                    return reason
+            return None
+        finally:
+            asking.shutdown(wait=False, cancel_futures=True)
+
+    def _state(self, asking: ThreadPoolExecutor, engine: Engine) -> str | None:
+        try:
+            return asking.submit(engine.failure).result(self._answer_seconds)
+        except TimeoutError:
+            return _ended(engine, f"Spark has not answered for {self._answer_seconds:.0f} seconds")
+        except Exception as error:
+            return _text(error)
 
     def _running(self, engine: Engine) -> None:
         with self._lock:
@@ -130,6 +160,12 @@ class Supervisor:
     def _note(self, reason: str) -> None:
         with self._lock:
             self._reason = reason
+
+
+def _ended(engine: Engine, reason: str) -> str:
+    with suppress(OSError):
+        engine.kill()
+    return f"{reason}; its JVM was ended"
 
 
 def _text(error: Exception) -> str:
