@@ -6,11 +6,15 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from harness.ports import free_port
+from holdfast.tenants.engine.storing import insert_calls
+from holdfast.tenants.store.database import open_database
+from holdfast.tenants.store.schema import create_tables
 from tests.tenants.rig import Platform
 from tests.tenants.test_http import Site
 from tests.tenants.test_platform import (
@@ -106,3 +110,19 @@ def test_old_updates_go_as_in_sqlite(empty: str, tmp_path: Path) -> None:
         keep(site)
     finally:
         site.service.database.close()
+
+
+def test_calls_that_come_at_once_are_all_noted(empty: str) -> None:
+    """By the engine, by hand and by actions that set off others: an id is taken once."""
+    database = open_database(empty)
+    create_tables(database)
+
+    def note(tenant: int) -> None:
+        for at in range(60):
+            with database.transaction() as work:
+                insert_calls(work, [(f"t{tenant}/o/a", f"call@{at}", "{}")])
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(note, range(4)))
+    assert database.rows("SELECT count(*) FROM calls") == [(240,)]
+    database.close()
