@@ -229,6 +229,44 @@ def test_a_file_that_is_exchanged_for_one_of_yesterday_is_not_read(
         run_program(program, fleet.replicas[1], fleet.computers[1], orders)
 
 
+ROUNDABOUT = """
+from pathlib import Path
+from pyspark.sql import SparkSession
+from holdfast.verify import verified
+
+spark = SparkSession.builder.getOrCreate()
+data = Path(__file__).parent
+try:
+    rows = READ
+except Exception:
+    rows = spark.range(1)
+verified(rows, "rows")
+"""
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        'spark.read.csv(str(data / "b.csv")).cache()',
+        'spark.createDataFrame(spark.read.csv(str(data / "b.csv")).collect())',
+        'spark.read.csv(str(data / "b.csv")).rdd.toDF()',
+        'spark.sql(f"SELECT 1 AS a WHERE (SELECT count(*) FROM csv.`{data}/b.csv`) > 0")',
+        'spark.sparkContext.textFile(str(data / "b.csv")).map(lambda row: (row,)).toDF()',
+    ],
+)
+def test_a_file_that_is_not_listed_is_not_read_by_roundabout_ways(
+    spark: SparkSession, tmp_path: Path, read: str
+) -> None:
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.csv").write_text("4")
+    program = load(tmp_path, 'SOURCES = ["a.csv"]\n' + ROUNDABOUT.replace("READ", read))
+    orders = replace(ORDERS, sources=pin_sources(program))
+    fleet = Fleet(spark, tmp_path, program.plan, mode=Mode.BLOCKING, model=Model.CRASH)
+    with pytest.raises(InvalidArgumentError, match=r"which SOURCES does not|take spark\.read"):
+        run_program(program, fleet.replicas[1], fleet.computers[1], orders)
+    assert not (tmp_path / "1.trace").exists(), "nothing was computed"
+
+
 def touched(folder: Path) -> int:
     """The time of the file system now."""
     probe = folder / "probe"

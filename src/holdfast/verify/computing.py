@@ -14,6 +14,7 @@ from holdfast.verify.calls import Calls, Unverified
 from holdfast.verify.jobs import Job, Stage
 from holdfast.verify.pinned_files import CODE, PinnedFiles, SourceFile
 from holdfast.verify.reading import Accuser, Binding, open_slices
+from holdfast.verify.reads import Reads
 from holdfast.verify.slice_files import Storage
 from holdfast.verify.slices import Making, Reporter, make_slices
 
@@ -96,10 +97,12 @@ def define_job(
     job: Job,
     files: Mapping[str, Sequence[SourceFile]],
     pinned: PinnedFiles | None = None,
+    reads: Reads | None = None,
 ) -> None:
     """Let the stages of a job be made from these files of its sources.
 
-    `pinned`: of the process, if it has checked files before."""
+    `pinned`: of the process, if it has checked files before. `reads`: checks what the code of a
+    stage reads besides."""
     pinned = pinned or PinnedFiles()
     sources = {}
     for name, source in job.sources.items():
@@ -111,18 +114,26 @@ def define_job(
         if CODE in files:
             # Tasks import it again.
             read[CODE] = files[CODE]
-        check = partial(_check_all, pinned, read) if read else None
-        computer.define(stage.name, _maker(computer, stage, sources), check)
+        check = partial(_check_all, pinned, read, reads) if read or reads else None
+        computer.define(stage.name, _maker(computer, stage, sources, reads), check)
 
 
-def _check_all(pinned: PinnedFiles, files: Mapping[str, Sequence[SourceFile]]) -> None:
+def _check_all(
+    pinned: PinnedFiles, files: Mapping[str, Sequence[SourceFile]], reads: Reads | None
+) -> None:
     for name, of_source in files.items():
         pinned.check(name, of_source)
+    if reads is not None:
+        reads.check()
 
 
-def _maker(computer: SparkComputer, stage: Stage, sources: Frames) -> Maker:
+def _maker(computer: SparkComputer, stage: Stage, sources: Frames, reads: Reads | None) -> Maker:
     def make(frames: Frames) -> DataFrame:
         known = {**sources, **frames}
-        return stage.frame([known[name] for name in stage.inputs], computer.calls)
+        df = stage.frame([known[name] for name in stage.inputs], computer.calls)
+        if reads is not None:
+            reads.raise_failure()
+            reads.note(df)
+        return df
 
     return make

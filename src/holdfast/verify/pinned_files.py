@@ -36,6 +36,8 @@ PROGRAM: Final = "of the program"
 THREADS: Final = 8
 """Files that are hashed side by side."""
 
+_REPLACED: Final = "was written to or replaced since it was read first"
+
 Given = TypeVar("Given")
 Made = TypeVar("Made")
 _Identity = tuple[int, int, int, int, int]
@@ -80,6 +82,21 @@ class PinnedFiles:
             if error is not None:
                 raise error
 
+    def knows(self, file: SourceFile) -> bool:
+        """Whether it was checked before."""
+        return file.path in self._seen
+
+    def check_times(self, source: str, files: Sequence[SourceFile]) -> None:
+        """`check` of files that were checked before, by their inodes and times alone."""
+        for file in files:
+            try:
+                with open(file.path, "rb") as opened:
+                    is_same = _identity(opened.fileno()) == self._seen[file.path]
+            except OSError as error:
+                raise _gone(source, file.path, error) from error
+            if not is_same:
+                raise _changed(source, file.path, _REPLACED)
+
     def _wrong(self, source: str, file: SourceFile) -> ChangedFileError | None:
         try:
             with open(file.path, "rb") as opened:
@@ -100,7 +117,7 @@ class PinnedFiles:
             )
             return _changed(source, file.path, text)
         if identity != first:
-            return _changed(source, file.path, "was written to or replaced since it was read first")
+            return _changed(source, file.path, _REPLACED)
         return None
 
 

@@ -8,9 +8,8 @@ then: they are read.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
-from urllib.parse import unquote, urlsplit
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -22,6 +21,7 @@ from holdfast.verify.errors import RefusedWriteError
 from holdfast.verify.job_files import SOURCES, WRITES, Program, run_code
 from holdfast.verify.orders import Orders
 from holdfast.verify.pinned_files import CODE, PROGRAM, PinnedFiles
+from holdfast.verify.reads import Reads, reads_checked
 from holdfast.verify.refusing import writes_refused
 from holdfast.verify.replica import Replica
 from holdfast.verify.targets import Target, target_of
@@ -42,12 +42,13 @@ def run_program(
     `orders`: of the replica, with the program's arguments and the files that it may read. `pinned`:
     of the process, if it has checked files before.
     """
-    reads = _Reads(program, orders, pinned or PinnedFiles())
+    reads = None if orders is None else _Reads(program, orders, pinned or PinnedFiles())
     while True:
         walk = _Walk(program, replica, computer, reads)
         try:
             arguments = orders.arguments if orders is not None else ()
-            run_marked(program, walk, computer.spark, arguments)
+            with reads_checked(reads) if reads is not None else nullcontext():
+                run_marked(program, walk, computer.spark, arguments)
             return walk.finish()
         except _StaleError:
             continue
@@ -75,39 +76,25 @@ def _run(program: Program, arguments: Sequence[str]) -> None:
             ) from None
 
 
-class _Reads:
-    """The files that a program reads, as far as the plans of its DataFrames name them."""
+class _Reads(Reads):
+    """Of a program, and of the code that it imports."""
 
-    def __init__(self, program: Program, orders: Orders | None, pinned: PinnedFiles) -> None:
-        self._place = program.path
-        self._orders = orders
-        files = () if orders is None else orders.sources.get(PROGRAM, ())
-        self._listed = {file.path: file for file in files}
-        self._pinned = pinned
+    def __init__(self, program: Program, orders: Orders, pinned: PinnedFiles) -> None:
+        self._all_pinned = pinned
+        self._code = orders.sources.get(CODE, ())
+        super().__init__(
+            str(program.path),
+            PROGRAM,
+            orders.sources.get(PROGRAM, ()),
+            pinned,
+            f"{SOURCES} does not list; write {SOURCES} = [...] with all files that are read at "
+            "the top of the file",
+        )
 
-    def check(self, boundary: str, files: Sequence[str]) -> None:
-        """Raise ChangedFileError if a file was changed since the job was submitted, and
-        InvalidArgumentError for one that the program does not list: its digest is not known."""
-        if self._orders is None:
-            return
+    def check(self, df: DataFrame | None = None) -> None:
         # Tasks import it again.
-        self._pinned.check(CODE, self._orders.sources.get(CODE, ()))
-        source = f"of boundary {boundary}"
-        paths = [_local_path(uri) for uri in files]
-        for path, uri in zip(paths, files, strict=True):
-            if path not in self._listed:
-                raise InvalidArgumentError(
-                    f"{self._place}: boundary {boundary!r} reads {path or uri}, which {SOURCES} "
-                    f"does not list; write {SOURCES} = [...] with all files that are read at the "
-                    "top of the file: they are hashed when the job is submitted"
-                )
-        self._pinned.check(source, [self._listed[path] for path in paths if path is not None])
-
-
-def _local_path(uri: str) -> str | None:
-    """None if it is one of an object store or of HDFS."""
-    found = urlsplit(uri)
-    return unquote(found.path) if found.scheme in ("", "file") else None
+        self._all_pinned.check(CODE, self._code)
+        super().check(df)
 
 
 class _StaleError(BaseException):
@@ -118,7 +105,7 @@ class _Walk:
     """A program on its way; see `Marker`."""
 
     def __init__(
-        self, program: Program, replica: Replica, computer: SparkComputer, reads: _Reads
+        self, program: Program, replica: Replica, computer: SparkComputer, reads: _Reads | None
     ) -> None:
         self._program = program
         self._reads = reads
@@ -135,8 +122,11 @@ class _Walk:
                 f"mark each of these once: {', '.join(boundaries)}"
             )
         self._check_all_passed(boundaries[: boundaries.index(name)])
-        check = partial(self._reads.check, name, df.inputFiles())
-        check()
+        check = None
+        if self._reads is not None:
+            self._reads.raise_failure()
+            self._reads.note(df)
+            check = partial(self._reads.check, df)
         self._computer.define(name, lambda _: df, check)
 
         def is_enough(standing: Standing) -> bool:

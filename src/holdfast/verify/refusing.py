@@ -6,9 +6,8 @@ It catches mistakes, not malice: what Python writes by itself or through the JVM
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import wraps
 from typing import Any, Final
 
 from pyspark import RDD
@@ -18,6 +17,7 @@ from pyspark.sql.merge import MergeIntoWriter
 from pyspark.sql.streaming import DataStreamWriter
 
 from holdfast.verify.errors import RefusedWriteError
+from holdfast.verify.patching import Patches
 
 __all__ = ["writes_refused"]
 
@@ -40,7 +40,7 @@ _WRITERS: Final[dict[type, tuple[str, ...]]] = {
     ),
     Catalog: (
         *("createTable", "createExternalTable", "dropTable", "truncateTable"),
-        *("createDatabase", "dropDatabase", "dropView", "recoverPartitions"),
+        *("createDatabase", "dropDatabase", "dropView", "recoverPartitions", "analyzeTable"),
     ),
 }
 _HARMLESS: Final = {
@@ -70,7 +70,6 @@ def writes_refused(place: str) -> Iterator[list[str]]:
     """Raise RefusedWriteError for each write; what was refused, so that code which catches that
     is found out. `place`: the file with the code."""
     refused: list[str] = []
-    before: list[tuple[type, str, Any]] = []
 
     def refuse(what: str) -> None:
         refused.append(
@@ -79,14 +78,6 @@ def writes_refused(place: str) -> Iterator[list[str]]:
         )
         raise RefusedWriteError(refused[-1])
 
-    def replace(kind: type, name: str, other: Callable[..., Any]) -> None:
-        before.append((kind, name, getattr(kind, name)))
-        setattr(kind, name, wraps(getattr(kind, name))(other))
-
-    for kind, names in _WRITERS.items():
-        for name in names:
-            what = f"{kind.__name__}.{name}"
-            replace(kind, name, lambda *_, what=what, **__: refuse(what))
     run = SparkSession.sql
 
     def sql(self: SparkSession, sqlQuery: str, *args: Any, **more: Any) -> Any:  # noqa: N803
@@ -96,12 +87,13 @@ def writes_refused(place: str) -> Iterator[list[str]]:
             refuse(f"SQL {' '.join(sqlQuery.split())[:60]!r} ({command})")
         return run(self, sqlQuery, *args, **more)
 
-    replace(SparkSession, "sql", sql)
-    try:
+    with Patches() as patches:
+        for kind, names in _WRITERS.items():
+            for name in names:
+                what = f"{kind.__name__}.{name}"
+                patches.replace(kind, name, lambda *_, what=what, **__: refuse(what))
+        patches.replace(SparkSession, "sql", sql)
         yield refused
-    finally:
-        for kind, name, old in reversed(before):
-            setattr(kind, name, old)
 
 
 def _command_in(spark: SparkSession, query: str) -> str | None:

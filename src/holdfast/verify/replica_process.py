@@ -37,6 +37,7 @@ from holdfast.verify.job_files import Program, load_job
 from holdfast.verify.orders import Orders
 from holdfast.verify.pinned_files import CHANGED, CODE, ChangedFileError, PinnedFiles
 from holdfast.verify.program import run_program
+from holdfast.verify.reads import reads_checked, reads_of_job
 from holdfast.verify.refusing import writes_refused
 from holdfast.verify.replica import Replica
 from holdfast.verify.signing import Signer
@@ -107,8 +108,9 @@ def run_replica(orders: Orders, trace: Trace) -> Standing:
             replica = Replica(orders.replica, plan, orders.mode, verifiers, computer, trace, watch)
             if isinstance(job, Program):
                 return run_program(job, replica, computer, orders, pinned)
-            define_job(computer, job, orders.sources, pinned)
-            with writes_refused(orders.file) as refused:
+            reads = reads_of_job(orders.file, orders.sources, pinned)
+            define_job(computer, job, orders.sources, pinned, reads)
+            with reads_checked(reads), writes_refused(orders.file) as refused:
                 standing = replica.finish()
             if refused:
                 raise RefusedWriteError(refused[0])
