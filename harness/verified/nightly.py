@@ -1,7 +1,7 @@
 """A program with a boundary and a write: `nightly.py OUTPUT`, with data in `readings` beside it.
 
 With `--plain` it writes as programs do that are not verified: what a replica has made, unseen. With
-`--late` it does so behind its last boundary, to another place.
+`--late` it does so behind its last boundary, to another place, and with `--open` without Spark.
 """
 
 from __future__ import annotations
@@ -26,4 +26,6 @@ if "--plain" in options:
 verified_write(most, "most", path=output, mode="append", partition_by=["side"])
 if "--late" in options:
     most.write.mode("overwrite").parquet(f"{output}-late")
+if "--open" in options:
+    Path(f"{output}-late").write_text(str(most.count()))
 spark.stop()

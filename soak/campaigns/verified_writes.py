@@ -59,14 +59,15 @@ def write(seed: int, folder: Path) -> str:
     wrong, is_plain = random.choice(LIES), seed % 4 == 3
     lies = [] if is_plain else [Lie(random.randint(1, 4), "sums", wrong)]
     config = small_config(folder, mode=random.choice(list(Mode)))
-    way = "--late" if seed % 8 == 7 else "--plain"
+    way = {7: "--late", 15: "--open"}.get(seed % 16, "--plain")
     arguments = [str(place), way] if is_plain else [str(place)]
     account = verify_billing(file, config, folder, lies, arguments=arguments)
     if is_plain:
-        assert "verified_write(" in (account.failure or account.refused), account.text()
+        said = "Permission denied" if way == "--open" else "verified_write("
+        assert said in (account.failure or account.refused), account.text()
         assert not Path(f"{place}-late").exists(), "a replica has written"
         assert place.exists() is account.is_verified, "a replica has written"
-        assert way == "--late" or not account.is_verified, account.text()
+        assert way != "--plain" or not account.is_verified, account.text()
         return "a program that writes in its replicas: refused"
     assert account.is_verified, account.text()
     assert read_nightly(place) == expected

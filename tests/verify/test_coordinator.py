@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import count, repeat
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from harness.verified.holds import Hold, Seen
 from harness.verified.lies import Lie, Wrong
 from harness.verified.plain import ThreadLauncher, write_energy
 from holdfast.errors import StoreUnavailableError
-from holdfast.protocol.verification import Kind, Mode, Run
+from holdfast.protocol.verification import Kind, Mode, Model, Run
 from holdfast.verify.account import Account
 from holdfast.verify.config import ALL_TO_ALL, Config
 from holdfast.verify.confinement import can_confine
@@ -298,11 +298,14 @@ def test_the_account_tells_people_and_programs(tmp_path: Path) -> None:
     assert {each["kind"] for each in told["findings"]} == {"outvoted"}
 
 
+@dataclass
 class Over:
     """A replica that has ended."""
 
+    code: int = REFUSED
+
     def poll(self) -> int | None:
-        return REFUSED
+        return self.code
 
     def ask_to_end(self) -> None: ...
 
@@ -336,6 +339,39 @@ def test_code_that_writes_by_itself_is_not_taken_for_done(
         account = coordinator.account(None)
     assert account.refused == (said[3] if is_late else "")
     assert ("WARNING" in account.text()) is is_late
+
+
+@pytest.mark.parametrize(
+    ("model", "codes", "is_told"),
+    [
+        (Model.BYZANTINE, (0, 0, 1, 0), False),
+        (Model.BYZANTINE, (0, -9, 1, -9), False),
+        (Model.BYZANTINE, (0, 0, 1, 1), True),
+        (Model.CRASH, (0, 1), False),
+        (Model.CRASH, (1, 1), True),
+    ],
+)
+def test_code_that_fails_after_the_delivery_is_not_taken_for_done(
+    model: Model,
+    codes: tuple[int, ...],
+    is_told: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    file, _ = write_energy(tmp_path / "job", 7)
+    given = {"storage": str(tmp_path / "storage"), "work": str(tmp_path / "work"), "model": model}
+    submission = submit(file, Config().override(given))
+    placement = plan_placement(submission.quorum.numbers, [], shared=True)
+    launcher = ThreadLauncher(submission, ())
+    monkeypatch.setattr(launcher, "last_words", lambda _: "at\nPermissionError: 'out'")
+    with Coordinator(submission, placement, launcher, tmp_path / "out") as coordinator:
+        for (number, member), code in zip(coordinator.members.items(), codes, strict=True):
+            member.running = Over(code)
+            coordinator._notice_end(coordinator.members[number])
+        assert coordinator.account(None).refused == ""
+        monkeypatch.setattr(coordinator, "_rows", 3)
+        refused = coordinator.account(None).refused
+    assert ("after the last boundary: PermissionError: 'out'" in refused) is is_told
 
 
 class Reading:

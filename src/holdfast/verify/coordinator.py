@@ -490,6 +490,23 @@ class Coordinator:
         found = Counter(self._refused.values()).most_common(1)
         return next((said for said, times in found if times > liars), "")
 
+    @property
+    def _late_failure(self) -> str:
+        """How the code failed when all was agreed upon, if more replicas did than may be wrong."""
+        said = {
+            number: (self._launcher.last_words(number).splitlines() or ["it said nothing"])[-1]
+            for number, member in self.members.items()
+            # Not by a signal, and not before: it was started again then.
+            if (member.code or 0) > 0 and member.code != REFUSED and not member.is_lost
+        }
+        if len(said) <= self.submission.quorum.faults:
+            return ""
+        ((words, _),) = Counter(said.values()).most_common(1)
+        return (
+            f"replicas {', '.join(map(str, said))} ended with an error after the last boundary: "
+            f"{words}; mend that, or take it out of the job's code"
+        )
+
     def _check_sources(self) -> None:
         """End the job if a source was changed: no replica can read what it is to read. On the word
         of a replica alone nothing is ended."""
@@ -718,7 +735,7 @@ class Coordinator:
             needed=quorum.needed,
             mode=submission.config.mode,
             is_verified=is_verified,
-            refused=self._refusal if is_verified else "",
+            refused=(self._refusal or self._late_failure) if is_verified else "",
             failure="" if is_verified else failure or "",
             output=self._output if is_verified else None,
             rows=self._rows or 0,
