@@ -121,6 +121,7 @@ def test_a_cluster_manager_is_asked_for_so_many_executors(tmp_path: Path, master
     }
     found = settings(tmp_path, master, 'spark = { "spark.executor.cores" = "2" }')
     assert (found["spark.executor.instances"], found["spark.executor.cores"]) == ("2", "2")
+    assert found["spark.executor.memory"] == f"{1 << 19}k", "1g for both of them"
     dynamic = (
         'spark = { "spark.dynamicAllocation.enabled" = "true", "spark.executor.cores" = "1", '
         '"spark.dynamicAllocation.maxExecutors" = "4" }'
@@ -131,6 +132,7 @@ def test_a_cluster_manager_is_asked_for_so_many_executors(tmp_path: Path, master
 def test_a_standalone_master_is_asked_for_so_many_cores(tmp_path: Path) -> None:
     found = settings(tmp_path, "spark://x:7077", 'spark = { "spark.executor.cores" = "1" }')
     assert found["spark.cores.max"] == "4"
+    assert found["spark.executor.memory"] == f"{1 << 18}k", "1g for the four of them"
     assert found["spark.executor.cores"] == "1"
     assert "spark.executor.instances" not in found
 
@@ -143,13 +145,15 @@ def test_a_standalone_master_is_asked_for_so_many_cores(tmp_path: Path) -> None:
         ("yarn", "spark.executor.cores", "many", "is no number, and a replica takes 4 cores"),
         ("k8s://x", "spark.dynamicAllocation.enabled", "true", "maxExecutors x .* is no number"),
         ("spark://x:7077", "spark.cores.max", "8", "spark.cores.max is 8, and a replica takes 4"),
+        ("yarn", "spark.executor.memory", "2g", "is 2g for each executor, and a replica takes 1g"),
+        ("yarn", "spark.executor.memory", "much", "spark.executor.memory: 'much' is no amount"),
     ],
 )
 def test_settings_that_take_other_than_is_counted_are_refused(
     tmp_path: Path, master: str, name: str, value: str, message: str
 ) -> None:
     with pytest.raises(InvalidArgumentError, match=rf"pools #1 \(a\): spark: .*{message}"):
-        settings(tmp_path, master, f'spark = {{ "{name}" = "{value}" }}')
+        settings(tmp_path, master, f'memory = "8g"\nspark = {{ "{name}" = "{value}" }}')
 
 
 @pytest.mark.parametrize("master", ["", "local[8]"])

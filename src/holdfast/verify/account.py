@@ -64,7 +64,7 @@ class Account:
     folder: Path
     """With logs, journals and traces."""
     refused: str = ""
-    """What the code was to write by itself, and did not, or how it failed when all was agreed upon."""
+    """What the code was to write by itself, and did not; or how it failed after its end."""
     lives: int = 1
     """How often the command was started for it: each time that it was killed, once more."""
     arguments: tuple[str, ...] = ()

@@ -215,7 +215,7 @@ class Config(_Table, frozen=True):
                     "take, as cores = 16"
                 )
             if not is_local(master):
-                self._check_cores(place, pool)
+                self._check_room(place, pool)
 
     def master_of(self, pool: Pool) -> str:
         """The Spark master of a pool; empty if there is none."""
@@ -240,21 +240,24 @@ class Config(_Table, frozen=True):
                 "spark.driver.memory": need.memory,
             } | said
         each = said.get("spark.executor.cores", str(need.cores))
+        executors = max(1, need.cores // max(1, _whole(each)))
+        memory = parse_memory("replica.memory", need.memory) // executors
         found = {
             "spark.master": master,
             "spark.executor.cores": each,
-            "spark.executor.memory": need.memory,
+            "spark.executor.memory": need.memory if executors == 1 else f"{memory >> 10}k",
             "spark.dynamicAllocation.enabled": "false",
         }
         if master.startswith("spark://"):
             found["spark.cores.max"] = str(need.cores)
         else:
             # YARN and Kubernetes know no bound on cores but so many executors of so many.
-            found["spark.executor.instances"] = str(max(1, need.cores // max(1, _whole(each))))
+            found["spark.executor.instances"] = str(executors)
         return found | said
 
-    def _check_cores(self, place: str, pool: Pool) -> None:
-        """Refuses settings of Spark by which a replica would take other than `replica.cores`."""
+    def _check_room(self, place: str, pool: Pool) -> None:
+        """Refuse settings of Spark by which a replica would take other than `replica.cores`, or
+        more than `replica.memory` where that is counted."""
         settings, cores = self.settings_of(pool), self.replica.cores
         if settings["spark.master"].startswith("spark://"):
             most, how = _whole(settings["spark.cores.max"]), "spark.cores.max"
@@ -271,6 +274,20 @@ class Config(_Table, frozen=True):
                 f"{place}: spark: {how} is {given}, and a replica takes {cores} cores: others "
                 "would wait for cores that are not free; write cores under [replica], and leave "
                 "that out"
+            )
+
+        if pool.memory is not None:
+            self._check_memory(place, settings)
+
+    def _check_memory(self, place: str, settings: Mapping[str, str]) -> None:
+        """Executors are so many that they have all cores of the replica together."""
+        name = "spark.executor.memory"
+        each = parse_memory(f"{place}: spark: {name}", settings[name])
+        most = parse_memory("replica.memory", self.replica.memory)
+        if each * self.replica.cores > most * _whole(settings["spark.executor.cores"]):
+            raise InvalidArgumentError(
+                f"{place}: spark: {name} is {settings[name]} for each executor, and a replica "
+                f"takes {self.replica.memory}; write memory under [replica], and leave that out"
             )
 
     @classmethod
