@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.ml import Pipeline
+from pyspark.ml.feature import VectorAssembler
 from pyspark.sql import DataFrame, SparkSession
 
 from holdfast.errors import InvalidArgumentError
@@ -27,6 +29,8 @@ WRITES: dict[str, Callable[[DataFrame, str], Any]] = {
     "V2 append": lambda df, path: df.writeTo("refused").append(),
     "foreachPartition": lambda df, path: df.foreachPartition(lambda rows: None),
     "rdd": lambda df, path: df.rdd.saveAsTextFile(path),
+    "model": lambda df, path: VectorAssembler(inputCols=["id"]).save(path),
+    "pipeline": lambda df, path: Pipeline(stages=[]).write().overwrite().save(path),
     "catalog": lambda df, path: df.sparkSession.catalog.createTable("refused", path),
 }
 COMMANDS = [
@@ -39,6 +43,7 @@ COMMANDS = [
     "MERGE INTO rows USING s ON rows.id = s.id WHEN MATCHED THEN DELETE",
     "DELETE FROM rows",
     "DROP TABLE rows",
+    "ANALYZE TABLE rows COMPUTE STATISTICS",
     "TRUNCATE TABLE rows",
     "EXECUTE IMMEDIATE 'INSERT INTO rows SELECT 1'",
     "BEGIN INSERT INTO rows SELECT 1; END",

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from pyspark import RDD
+from pyspark.ml.util import JavaMLWriter, MLWriter
 from pyspark.sql import Catalog, DataFrameWriter, DataFrameWriterV2, SparkSession
 from pyspark.sql.classic.dataframe import DataFrame
 from pyspark.sql.merge import MergeIntoWriter
@@ -38,6 +39,8 @@ _WRITERS: Final[dict[type, tuple[str, ...]]] = {
         *("saveAsNewAPIHadoopDataset", "saveAsNewAPIHadoopFile", "saveAsHadoopDataset"),
         *("saveAsHadoopFile", "saveAsSequenceFile"),
     ),
+    MLWriter: ("save",),
+    JavaMLWriter: ("save",),
     Catalog: (
         *("createTable", "createExternalTable", "dropTable", "truncateTable"),
         *("createDatabase", "dropDatabase", "dropView", "recoverPartitions", "analyzeTable"),
