@@ -59,6 +59,26 @@ def test_a_file_that_is_not_listed_is_not_read(
             reads.check()
 
 
+def test_a_file_is_known_however_its_path_is_written(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "the data").mkdir()
+    make(tmp_path / "the data" / "50% a#1.parquet")
+    monkeypatch.chdir(tmp_path)
+    job = Job("sums", slices=2, folder=Path("jobs"))
+    job.source("rows", "../the data/*.parquet")
+    job.stage(name="all", inputs=["rows"])(lambda rows: rows)
+    fleet = Fleet(spark, tmp_path, job.plan)
+    files, pinned = pin_sources(job), PinnedFiles()
+    reads = reads_of_job("sums.py", files, pinned)
+    for computer in fleet.computers.values():
+        define_job(computer, job, files, pinned, reads)
+    with reads_checked(reads):
+        fleet.run()
+    assert sorted(row["n"] for row in fleet.agreed("all").to_pylist()) == [0, 1, 2]
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_a_file_that_was_changed_is_not_read(spark: SparkSession, tmp_path: Path, way: str) -> None:
     path = make(tmp_path / "a.parquet")

@@ -6,6 +6,7 @@ what is cached, in a subquery or behind an RDD, and what the code has collected 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
@@ -53,7 +54,8 @@ class Reads:
         `remedy`: how it lists one more."""
         self._place = place
         self._source = source
-        self._listed = {file.path: file for file in listed}
+        # Spark tells paths without a `..` in them.
+        self._listed = {os.path.abspath(file.path): file for file in listed}
         self._pinned = pinned
         self._remedy = remedy
         self._seen: dict[str, SourceFile] = {}
