@@ -49,6 +49,14 @@ def make(folder: Path, *, is_verified: bool = True, findings: tuple[Finding, ...
     )
 
 
+def test_what_was_written_is_told_though_the_job_has_failed(tmp_path: Path) -> None:
+    account = replace(make(tmp_path, is_verified=False), written={"most": "warehouse/most"})
+    text = account.text()
+    assert "NOT VERIFIED, not all of it was delivered: job billing-1" in text
+    assert "written all the same, agreed upon: most to warehouse/most" in text
+    assert "nothing was delivered" in make(tmp_path, is_verified=False).text()
+
+
 def finding(kind: Kind, number: int, text: str = "why") -> Finding:
     return Finding(kind, 2, "s1", "hourly", Run(), number, text)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pyarrow as pa
@@ -54,6 +55,26 @@ def test_a_second_time_changes_nothing(
     write_staged(staged, goal, "job.w", {})
     assert rows_in(spark, tmp_path) == expected
     assert {each.name for each in tmp_path.iterdir()} == {"staged", "out"}
+
+
+def test_all_files_are_forced_to_the_disk_before_they_get_their_name(
+    spark: SparkSession, tmp_path: Path, staged: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: set[str] = set()
+    sync = os.fsync
+
+    def note(handle: int) -> None:
+        sync(handle)
+        if not (tmp_path / "out").exists():
+            synced.add(os.readlink(f"/proc/self/fd/{handle}"))
+
+    monkeypatch.setattr(os, "fsync", note)
+    write_staged(staged, target(tmp_path, "errorifexists", by=("day",)), "job.w", {})
+    part = tmp_path / ".out.job.w.part"
+    found = [each.relative_to(tmp_path / "out") for each in (tmp_path / "out").rglob("*")]
+    wanted = {str(part / each) for each in found if each.suffix == ".parquet" or "day" in each.name}
+    assert len(wanted) >= 4
+    assert {str(part), *wanted} <= synced
 
 
 def test_one_that_was_killed_between_two_renames_goes_on(

@@ -127,8 +127,13 @@ class Account:
                 lines.append(f"the receipt there has the SHA-256 {self.receipt}")
         else:
             first, *more = self.failure.splitlines() or [""]
-            lines.append(f"NOT VERIFIED, nothing was delivered: {first}")
+            known = "not all of it was delivered" if self.written else "nothing was delivered"
+            lines.append(f"NOT VERIFIED, {known}: {first}")
             lines += [f"    {line}" for line in more]
+            lines += [
+                f"written all the same, agreed upon: {name} to {place}"
+                for name, place in self.written.items()
+            ]
         if self.is_disputed:
             lines.append(
                 "WARNING: replicas have different results, and the crash model cannot tell which "

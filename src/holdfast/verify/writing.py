@@ -123,6 +123,7 @@ def _write_files(frame: Callable[[], DataFrame], target: Target, folder: Path, n
     if not (part / mark).exists():
         _write_part(frame, target, part)
         (part / mark).touch()
+        _sync(part)
     # Else it is whole, or some of it is moved already: Spark might cut the rows another way now.
     if is_there and target.mode == APPEND:
         _move_all(part, folder, name)
@@ -142,6 +143,11 @@ def _write_part(frame: Callable[[], DataFrame], target: Target, part: Path) -> N
         # Checksums of Hadoop have the names of their files, which change.
         if file.name.endswith(".crc"):
             file.unlink()
+        else:
+            # The journal says soon that all of it is written.
+            _sync(file)
+    for inner in [each for each in part.rglob("*") if each.is_dir()]:
+        _sync(inner)
 
 
 def _move_all(part: Path, folder: Path, name: str) -> None:
@@ -192,8 +198,9 @@ def _write_delta(
     )
 
 
-def _sync(folder: Path) -> None:
-    opened = os.open(folder, os.O_RDONLY)
+def _sync(path: Path) -> None:
+    """A file, or the names in a folder."""
+    opened = os.open(path, os.O_RDONLY)
     try:
         os.fsync(opened)
     finally:
