@@ -12,6 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from holdfast.verify import Job
 from holdfast.verify.determinism import stable_sum
+from holdfast.verify.errors import RefusedWriteError
 from holdfast.verify.twice import StageCheck, check_job
 
 
@@ -57,3 +58,16 @@ def test_stages_are_run_twice_from_the_same_rows(spark: SparkSession, job: Job) 
         assert all(row.keys() == {"k", "first", "n"} for row in rows)
     assert shaky.difference.first != shaky.difference.second
     assert after.difference is None
+
+
+def test_a_stage_that_writes_is_refused_as_in_replicas(
+    spark: SparkSession, job: Job, tmp_path: Path
+) -> None:
+    @job.stage
+    def written(after: DataFrame) -> DataFrame:
+        after.write.parquet(str(tmp_path / "out"))
+        return after
+
+    with pytest.raises(RefusedWriteError, match=r"job sums: DataFrameWriter\.parquet writes"):
+        check_job(spark, job)
+    assert not (tmp_path / "out").exists()

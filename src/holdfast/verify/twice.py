@@ -19,10 +19,12 @@ from pyspark.sql import functions as F  # noqa: N812
 from holdfast.protocol.verification import Agreed, Input, Report, Run
 from holdfast.verify.calls import Unverified
 from holdfast.verify.determinism import total_order
+from holdfast.verify.errors import RefusedWriteError
 from holdfast.verify.job_files import Program
 from holdfast.verify.jobs import Job, Stage
 from holdfast.verify.program import run_marked
 from holdfast.verify.reading import Binding, open_slices
+from holdfast.verify.refusing import writes_refused
 from holdfast.verify.slices import Making, make_slices
 from holdfast.verify.suspects import Suspect, suspects
 from holdfast.verify.targets import Target
@@ -62,15 +64,20 @@ def check_job(
     shown: int = 5,
     done: Callable[[StageCheck], None] = lambda check: None,
 ) -> list[StageCheck]:
-    """All stages, in order. `shown`: rows of a difference; `done` is told of each stage at once."""
+    """All stages, in order. `shown`: rows of a difference; `done` is told of each stage at once.
+
+    Raises RefusedWriteError if one writes, as in a replica."""
     checks = []
     with TemporaryDirectory(prefix="holdfast-check-") as storage:
         bench = _Bench(spark, job.name, job.slices, Path(storage))
         bench.open(job)
-        for name in job.plan.stages:
-            check = bench.check(job.stages[name], shown)
-            checks.append(check)
-            done(check)
+        with writes_refused(f"job {job.name}") as refused:
+            for name in job.plan.stages:
+                check = bench.check(job.stages[name], shown)
+                checks.append(check)
+                done(check)
+        if refused:
+            raise RefusedWriteError(refused[0])
     return checks
 
 
