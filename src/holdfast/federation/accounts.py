@@ -91,6 +91,7 @@ def show_proof(path: Path, proof: Proof, console: Console) -> bool:
     """Print what is proven and what is not; True if there is no problem."""
     lines = [f"problem: {each}" for each in proof.problems]
     lines += [f"disputed: {each}" for each in proof.disputed]
+    lines += [f"contradiction: {each}" for each in proof.doubled]
     lines += [f"not here: {each}" for each in proof.missing]
     lines.append(
         f"{path.name}: {proof.proven} periods are proven, {len(proof.disputed)} loans disputed, "

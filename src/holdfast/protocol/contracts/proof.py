@@ -29,6 +29,9 @@ from holdfast.protocol.contracts.tasks import LoanId
 
 __all__ = ["Proof", "Signed", "prove"]
 
+TINY = 1e-9
+"""Relative differences of sums that are none."""
+
 
 @dataclass(frozen=True, slots=True)
 class Signed:
@@ -41,7 +44,8 @@ class Signed:
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """`problems`: entries that the letters do not bear out, and contradictions in the letters."""
+    """`problems`: entries that the letters do not bear out, entries that are left out, and
+    contradictions in the letters of whoever keeps the ledger."""
 
     problems: tuple[str, ...]
     missing: tuple[str, ...]
@@ -50,46 +54,54 @@ class Proof:
     """Entries that are borne out."""
     disputed: tuple[str, ...]
     """Loans that the two have ended differently, and what is proven of them."""
+    doubled: tuple[str, ...] = ()
+    """Contradictions in the letters of others: no fault of this ledger."""
 
 
 @dataclass(slots=True)
 class _Case:
-    """All that was signed about one loan, by its buyer and its seller."""
+    """All that was signed about one loan, by its buyer and its seller. Each may have signed one
+    thing and then another; what counts is what both have signed."""
 
-    commit: Commit | None = None
-    taken: str = ""
-    ordered: dict[int, float] = field(default_factory=dict)
-    agreed: dict[int, float] = field(default_factory=dict)
+    commits: list[Commit] = field(default_factory=list)
+    is_taken: bool = False
+    ordered: dict[int, set[float]] = field(default_factory=lambda: defaultdict(set))
+    agreed: dict[int, set[float]] = field(default_factory=lambda: defaultdict(set))
     receipted: int | None = None
-    paid: Account | None = None
-    claimed: Account | None = None
+    paid: list[Account] = field(default_factory=list)
+    claimed: list[Account] = field(default_factory=list)
 
 
 def prove(ledger: Ledger, letters: Iterable[Signed]) -> Proof:
-    found = list(letters)
-    problems, missing = _chains(found)
-    cases = _cases(found)
+    letters = list(letters)
+    doubled, missing = _chains(letters)
+    problems = [said for sender, said in doubled if sender == ledger.me]
+    cases = _cases(letters)
+    entries: dict[tuple[LoanId, str], list[Entry]] = defaultdict(list)
+    for each in sorted(ledger, key=lambda each: each.period):
+        entries[each.loan, each.seller].append(each)
+    named = {key for key in cases if ledger.me in (key[0].lender, key[1])}
     proven, disputed = 0, []
-    for loan in sorted({each.loan for each in ledger}):
-        entries = sorted(ledger.of(loan), key=lambda each: each.period)
-        wrong, dispute = _judge(ledger.me, loan, entries, cases[loan, entries[0].seller])
-        if wrong:
-            problems.append(wrong)
-        elif dispute:
-            disputed.append(dispute)
+    for loan, seller in sorted(named | entries.keys()):
+        found, case = entries[loan, seller], cases[loan, seller]
+        if loan.lender == ledger.me:
+            verdict = _judge_bought(loan, seller, found, case)
         else:
-            proven += len(entries)
-    for (loan, seller), case in cases.items():
-        if ledger.me in (loan.lender, seller) and not ledger.of(loan):
-            owed = _sum(_owed(loan, seller, case)) if case.taken else 0.0
-            if owed > 0:
-                problems.append(f"{_place(loan)}: {owed:g} is proven, and not in the ledger")
-    return Proof(tuple(problems), tuple(missing), proven, tuple(disputed))
+            verdict = _judge_sold(loan, seller, found, case, loan in ledger.settled)
+        if verdict is None:
+            proven += len(found)
+        elif verdict.is_dispute:
+            disputed.append(str(verdict))
+        else:
+            problems.append(str(verdict))
+    others = tuple(said for sender, said in doubled if sender != ledger.me)
+    return Proof(tuple(problems), tuple(missing), proven, tuple(disputed), others)
 
 
-def _chains(letters: Sequence[Signed]) -> tuple[list[str], list[str]]:
-    """Two letters at one place of a chain, and places that are named and empty."""
-    problems, missing = [], []
+def _chains(letters: Sequence[Signed]) -> tuple[list[tuple[str, str]], list[str]]:
+    """Two letters at one place of a chain, with who has signed them, and places that are named and
+    empty."""
+    doubled, missing = [], []
     chains: dict[tuple[str, str], dict[Mark, Letter]] = defaultdict(dict)
     for each in letters:
         bound = each.letter.bound
@@ -98,15 +110,14 @@ def _chains(letters: Sequence[Signed]) -> tuple[list[str], list[str]]:
         chain = chains[each.sender, each.receiver]
         known = chain.setdefault(bound.mark, each.letter)
         if (known.message, known.bound) != (each.letter.message, bound):
-            problems.append(
-                f"{each.sender} has signed two letters as {_name(bound.mark)} to {each.receiver}"
-            )
+            said = f"{each.sender} has signed two letters as {_name(bound.mark)} to {each.receiver}"
+            doubled.append((each.sender, said))
     for (sender, receiver), chain in chains.items():
         for mark in sorted(chain):
             before = chain[mark].bound.before
             if before != NONE and before not in chain:
                 missing.append(f"{_name(before)} of {sender} to {receiver}")
-    return problems, missing
+    return list(dict.fromkeys(doubled)), missing
 
 
 def _name(mark: Mark) -> str:
@@ -128,89 +139,125 @@ def _cases(letters: Sequence[Signed]) -> dict[tuple[LoanId, str], _Case]:
         if isinstance(named, LoanId) and each.sender == named.lender:
             _hear_buyer(cases[named, each.receiver], message)
         elif isinstance(named, LoanId) and each.receiver == named.lender:
-            _hear_seller(cases[named, each.sender], each.sender, message)
+            _hear_seller(cases[named, each.sender], message)
     return cases
 
 
 def _hear_buyer(case: _Case, message: object) -> None:
     match message:
-        case Commit():
-            case.commit = case.commit or message
+        case Commit(_, _, price, units, duration):
+            if min(price, units) >= 0 and (duration is None or duration > 0):
+                case.commits.append(message)
         case Renew(_, period, units):
-            case.ordered.setdefault(period, units)
+            case.ordered[period].add(units)
         case Closed() | Cancel():
-            case.paid = case.paid or Account(message.periods, message.served)
+            case.paid.append(Account(message.periods, message.served))
 
 
-def _hear_seller(case: _Case, seller: str, message: object) -> None:
+def _hear_seller(case: _Case, message: object) -> None:
     match message:
         case Taken() | GiveBack():
-            case.taken = seller
+            case.is_taken = True
         case Renewed(_, period, units):
-            case.taken = seller
-            case.agreed.setdefault(period, units)
-        case HandBack() | Cancelled():
-            case.taken = seller
-            case.claimed = Account(message.periods, message.served)
+            case.is_taken = True
+            case.agreed[period].add(units)
+        case HandBack():
+            case.is_taken = True
+            case.claimed.append(Account(message.periods, message.served))
+        case Cancelled() if message.periods > 0:
+            # Else it may be the answer to one who speaks of a loan that there never was.
+            case.is_taken = True
+            case.claimed.append(Account(message.periods, message.served))
 
 
-def _judge(
-    me: str, loan: LoanId, entries: Sequence[Entry], case: _Case
-) -> tuple[str | None, str | None]:
-    """A problem, or a dispute; neither: all of it is borne out."""
-    place, seller = _place(loan), entries[0].seller
-    commit = case.commit
-    if commit is None:
-        return f"{place}: {loan.lender} has signed no order", None
-    if not case.taken:
-        return f"{place}: {seller} has not signed that it began", None
-    base = _base(loan, seller, case)
-    units = _agreed(case, len(base))
-    if units is not None:
-        return f"{place}: period {len(base)} was never ordered at {units:g} units", None
-    said = math.fsum(each.amount for each in entries)
-    if case.paid is None:
-        if list(entries) != base:
-            return f"{place}: {said:g} is in the ledger, {_sum(base):g} was ordered", None
-        return None, None
-    right = reckon(base, case.paid)
-    if list(entries) == right:
-        return None, None
-    owed = max(_sum(right), _sum(_receipted(base, case.receipted)))
-    claimed = [] if case.claimed is None else reckon(base, case.claimed)
-    if loan.lender != me and list(entries) == claimed:
-        return None, f"{place}: {said:g} is claimed, {owed:g} of it is proven"
-    return f"{place}: {said:g} is in the ledger, {owed:g} is proven", None
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    """What is wrong with the entries of a loan; None in its place: all of it is borne out."""
+
+    loan: LoanId
+    said: str
+    is_dispute: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.loan.task}, offer {self.loan.number} of {self.loan.lender}: {self.said}"
 
 
-def _place(loan: LoanId) -> str:
-    return f"{loan.task}, offer {loan.number} of {loan.lender}"
+def _judge_bought(
+    loan: LoanId, seller: str, entries: Sequence[Entry], case: _Case
+) -> _Verdict | None:
+    """The ledger of the buyer: it owes the most of what it has signed, if it was served at all."""
+    bases = _bases(loan, seller, case)
+    if not bases:
+        return _unfounded(loan, seller, entries, case)
+    ends = [
+        [base] if not case.paid else [reckon(base, each) for each in case.paid] for base in bases
+    ]
+    signed = [each for found in ends for each in found]
+    owed = max(map(_sum, [*signed, *(_receipted(base, case.receipted) for base in bases)]))
+    if list(entries) in signed and _sum(entries) >= owed * (1 - TINY):
+        return None
+    return _differs(loan, entries, owed)
 
 
-def _base(loan: LoanId, seller: str, case: _Case) -> list[Entry]:
-    """The periods that one has ordered and the other has agreed to."""
-    commit = case.commit
-    if commit is None:
+def _judge_sold(
+    loan: LoanId, seller: str, entries: Sequence[Entry], case: _Case, is_settled: bool
+) -> _Verdict | None:
+    """The ledger of the seller: it has coming what the buyer has signed, and may claim what it
+    served."""
+    bases = _bases(loan, seller, case)
+    if not bases:
+        return _unfounded(loan, seller, entries, case)
+    paid = [reckon(base, each) for base in bases for each in case.paid] if case.paid else bases
+    if list(entries) in paid:
+        return None
+    owed = max(map(_sum, [*paid, *(_receipted(base, case.receipted) for base in bases)]))
+    claimed = [reckon(base, each) for base in bases for each in case.claimed]
+    if list(entries) in bases and not is_settled and _sum(entries) <= owed:
+        return None  # It goes on, whatever the buyer has promised beside.
+    is_claim = _sum(entries) > owed or not is_settled
+    if list(entries) in claimed or (is_claim and list(entries) in bases):
+        said = f"{_sum(entries):g} is claimed, {owed:g} of it is proven"
+        return _Verdict(loan, said, is_dispute=True)
+    return _differs(loan, entries, owed)
+
+
+def _differs(loan: LoanId, entries: Sequence[Entry], owed: float) -> _Verdict:
+    if not entries:
+        return _Verdict(loan, f"{owed:g} is proven, and not in the ledger")
+    return _Verdict(loan, f"{_sum(entries):g} is in the ledger, {owed:g} is proven")
+
+
+def _unfounded(loan: LoanId, seller: str, entries: Sequence[Entry], case: _Case) -> _Verdict | None:
+    if not entries:
+        return None
+    if not case.commits:
+        return _Verdict(loan, f"{loan.lender} has signed no order")
+    return _Verdict(loan, f"{seller} has not signed that it began")
+
+
+def _bases(loan: LoanId, seller: str, case: _Case) -> list[list[Entry]]:
+    """The periods that one has ordered and the other has agreed to, for each order of the first;
+    nothing, if it never began."""
+    if not case.is_taken:
         return []
-    base = [Entry(loan, 0, seller, commit.price, commit.units, commit.duration)]
-    while (units := _agreed(case, len(base))) is not None and (
-        case.ordered.get(len(base)) == units
-    ):
-        base.append(Entry(loan, len(base), seller, commit.price, units, commit.duration))
-    return base
+    orders = dict.fromkeys((each.price, each.units, each.duration) for each in case.commits)
+    found = []
+    for price, units, duration in orders:
+        base = [Entry(loan, 0, seller, price, units, duration)]
+        while both := _agreed(case, len(base)):
+            base.append(Entry(loan, len(base), seller, price, min(both), duration))
+        found.append(base)
+    return found
 
 
-def _owed(loan: LoanId, seller: str, case: _Case) -> list[Entry]:
-    base = _base(loan, seller, case)
-    return base if case.paid is None else reckon(base, case.paid)
-
-
-def _agreed(case: _Case, period: int) -> float | None:
-    """The units of a period that the seller has signed: by itself, or at the end."""
-    units = case.agreed.get(period)
-    if units is None and case.claimed is not None and period < case.claimed.periods:
-        return case.ordered.get(period)
-    return units
+def _agreed(case: _Case, period: int) -> set[float]:
+    """The units of a period that the buyer has ordered and the seller has agreed to: by itself, or
+    at the end."""
+    ordered = case.ordered.get(period, set())
+    both = ordered & case.agreed.get(period, set())
+    if both or all(each.periods <= period for each in case.claimed):
+        return both
+    return ordered
 
 
 def _receipted(base: Sequence[Entry], served: int | None) -> list[Entry]:
