@@ -280,6 +280,90 @@ def test_who_is_disputed_with_gets_nothing_for_a_while_each_time_longer() -> Non
     assert DURATION <= waits[1] < 2 * DURATION <= waits[2] < 3 * DURATION
 
 
+def takes(rig: Rig, number: int, partner: str = "b") -> int:
+    """Offer one task until it is taken; the time that this took."""
+    begun = rig.now
+    rig.posted.clear()
+    while rig.now - begun < 200 * DURATION:
+        rig.say("a", partner, Offer(number, 4, (Task("x", Load(1)),), SECOND))
+        rig.now += RULES.gather
+        rig.wake(partner)
+        if any(each.tasks for each in rig.take(Answer)):
+            break
+        rig.now += SECOND
+    return rig.now - begun
+
+
+@pytest.mark.parametrize("receipted", [0, 1])
+@pytest.mark.parametrize("share", [0.3, 0.95])
+def test_a_buyer_that_ends_what_it_has_not_acknowledged_waits_longer_each_time(
+    receipted: int, share: float
+) -> None:
+    """No claim can be shown to others, so there is no dispute; else it was served for ever."""
+    rig = Rig([AB], a=[], b=[])
+    served = waited = 0
+    for number in range(7, 27):
+        waited += takes(rig, number)
+        loan = LoanId("a", number, "x")
+        buyer_says(rig, Ship(number, 4, (Shipment("x", (1,)),)))
+        buyer_says(rig, Commit(loan, 3, 4, 1, DURATION))
+        if receipted:
+            buyer_says(rig, Beat(((loan, receipted),)))
+        begun = rig.now
+        serve(rig, loan, int(share * DURATION), receipts=False)
+        served += rig.now - begun
+        buyer_says(rig, Cancel(loan, receipted, receipted))
+    assert waited > 10 * served
+
+
+def test_a_buyer_that_pays_a_little_less_each_time_waits_in_the_end() -> None:
+    """Within what beats may lag behind, so it is no dispute."""
+    rig = Rig([AB], a=[], b=[])
+    waits = []
+    for number in range(7, 20):
+        waits.append(takes(rig, number))
+        loan = LoanId("a", number, "x")
+        buyer_says(rig, Ship(number, 4, (Shipment("x", (1,)),)))
+        buyer_says(rig, Commit(loan, 3, 4, 1, DURATION))
+        serve(rig, loan, DURATION - RULES.patience, receipts=True)
+        serve(rig, loan, RULES.patience, receipts=False)
+        buyer_says(rig, Recall(loan), Takeover(loan))
+        buyer_says(rig, Closed(loan, 1, DURATION - RULES.patience))
+    assert rig.managers["b"].books.ledger.disputes == {}
+    assert sum(wait >= DURATION for wait in waits) >= 2
+
+
+def test_what_is_lost_by_letters_that_lag_behind_costs_nobody_its_turn() -> None:
+    rig = Rig([AB], a=[], b=[])
+    for number in range(7, 40):
+        assert takes(rig, number) < SECOND
+        loan = LoanId("a", number, "x")
+        buyer_says(rig, Ship(number, 4, (Shipment("x", (1,)),)))
+        buyer_says(rig, Commit(loan, 3, 4, 1, DURATION))
+        serve(rig, loan, DURATION)
+        buyer_says(rig, Recall(loan), Takeover(loan))
+        buyer_says(rig, Closed(loan, 1, DURATION - SECOND))
+
+
+def test_a_debtor_is_not_forgiven_for_what_it_sells_but_after_a_long_time() -> None:
+    rig = Rig([AB, Contract("b", "a", 4, 4, duration=DURATION)], a=[], b=[])
+    loan = take_as_buyer(rig)
+    serve(rig, loan, DURATION // 2)
+    buyer_says(rig, Cancel(loan, 0, 0))
+    office = rig.managers["b"]._office
+    office.clear("a")
+    assert office.is_buyer_held_off("a", rig.now)
+    assert not office.is_held_off("a", rig.now), "it may sell"
+    for _ in range(3):
+        office.strike_buyer("a", rig.now)
+    rig.now += 64 * DURATION
+    office.strike_buyer("a", rig.now)
+    assert office.is_buyer_held_off("a", rig.now + 10 * DURATION)
+    rig.now += 100 * DURATION
+    office.strike_buyer("a", rig.now)
+    assert not office.is_buyer_held_off("a", rig.now + DURATION)
+
+
 def test_reservations_end_with_the_duration_and_are_few() -> None:
     """Four offers with a hold of thirty years must not keep out everybody else."""
     other = Contract("c", "b", 4, 4, duration=DURATION)

@@ -52,7 +52,8 @@ UNWRITTEN: Final = 2
 """Times `Rules.patience`: service that is not receipted is written down after so long. Receipts
 come more often than that."""
 UNPAID: Final = 4
-"""Times `Rules.patience`: how long a task goes on that was given back and is not taken."""
+"""Times `Rules.patience`: how long a task goes on that was given back and is not taken, and how
+much may be served for one lender that is neither paid nor claimed."""
 
 
 class Borrower:
@@ -71,6 +72,9 @@ class Borrower:
         """Microseconds for which I have run a task."""
         self._waiting: dict[LoanId, int] = {}
         """How long a lender has kept a task from running that is prepared for it."""
+        self._lost: dict[str, int] = {}
+        """Microseconds that were served for a lender and are neither paid nor claimed, less a share
+        of what it has paid."""
         self._counted: int | None = None
 
     def is_leaving(self, key: LoanId) -> bool:
@@ -336,12 +340,26 @@ class Borrower:
             account = Account(holding.periods, self._served_of(holding))
             mine = ledger.value(loan, account)
             dispute = Disputed(Dispute(loan, loan.lender, mine, given))
+        served = self._served_of(holding)
+        whole = ledger.value(loan, Account(holding.periods, served))
+        paid = int(served * min(1.0, given / whole)) if whole > 0 else served
         self._forget(loan)
         self._office.write(Ended(loan, account))
         if dispute is not None:
             self._office.write(dispute)
-            self._office.strike(loan.lender, now)
+            self._office.strike_buyer(loan.lender, now)
+        else:
+            self._lose(loan.lender, served - paid, paid, now)
         self._office.do(Stop(holding.task.id, holding.running))
+
+    def _lose(self, lender: str, unpaid: int, paid: int, now: int) -> None:
+        """What was served without a receipt cannot be claimed. It is no dispute, for the lender may
+        not have heard of it; but one who ends its loans like that again and again is a cheat."""
+        lost = max(0, self._lost.get(lender, 0) + unpaid - paid // SLACK)
+        if lost > UNPAID * self._office.rules.patience:
+            self._office.strike_buyer(lender, now)
+            lost = 0
+        self._lost[lender] = lost
 
     def _forget(self, loan: LoanId) -> None:
         for each in (self._ready, self._returning, self._halting, self._wanted):
@@ -362,11 +380,11 @@ class Borrower:
             ):
                 # Should it have been handed over after all, its lender brings it home.
                 if waited >= 2 * self._office.rules.prepare:
-                    self._office.strike(lender, now)
+                    self._office.strike_buyer(lender, now)
                 self._drop(holding)
             elif self._is_given_up(holding):
                 # Nobody pays, and nobody answers.
-                self._office.strike(lender, now)
+                self._office.strike_buyer(lender, now)
                 self._halt(holding)
             elif self._is_wanted_home(holding):
                 self._give_back(holding, now)

@@ -42,6 +42,13 @@ class _Strikes:
     count: int = 0
     until: int = 0
 
+    def add(self, now: int, wait: int, more: int = 0) -> None:
+        """One more, for `more` doublings longer; those of long ago are forgiven."""
+        if now - self.until > wait << MOST_STRIKES:
+            self.count = 0
+        self.until = now + (wait << min(self.count, MOST_STRIKES) + more)
+        self.count += 1
+
 
 class Office:
     def __init__(
@@ -75,7 +82,8 @@ class Office:
         self.expected: int | None = None
         """When it is called again at the latest, if it runs."""
         self._strikes: dict[tuple[str, str], _Strikes] = {}
-        """What partners, and tasks of partners, have not kept of what they said."""
+        """What partners that sell, and tasks at them, have not kept of what they said."""
+        self._buyers: dict[str, _Strikes] = {}
         self._commands: list[Command] = []
         self._questions: dict[Hashable, _Question] = {}
 
@@ -193,9 +201,16 @@ class Office:
         this task longer than for others."""
         for key in {(partner, ""), (partner, task)}:
             strikes = self._strikes.setdefault(key, _Strikes())
-            doublings = min(strikes.count, MOST_STRIKES) + bool(key[1])
-            strikes.until = now + (self.wait(partner) << doublings)
-            strikes.count += 1
+            strikes.add(now, self.wait(partner), int(bool(key[1])))
+
+    def strike_buyer(self, buyer: str, now: int) -> None:
+        """It has not paid, or kept a place for nothing: nothing is taken from it for a while, each
+        time for twice as long. Nothing that it does as a seller makes up for that."""
+        self._buyers.setdefault(buyer, _Strikes()).add(now, self.wait(buyer))
+
+    def is_buyer_held_off(self, buyer: str, now: int) -> bool:
+        found = self._buyers.get(buyer)
+        return found is not None and now < found.until
 
     def clear(self, partner: str, task: str = "") -> None:
         """It has done what it said."""

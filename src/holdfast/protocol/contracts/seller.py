@@ -51,7 +51,7 @@ class Seller:
             self._office.say(buyer, Answer(offer.number, promise.price, tasks))
         elif (
             offer.number <= books.promised.get(buyer, 0)
-            or self._office.is_held_off(buyer, now)
+            or self._office.is_buyer_held_off(buyer, now)
             or sum(each == buyer for each, _ in books.promises) >= MAX_PROMISES
             or not self._is_fair(buyer, offer)
         ):
@@ -91,7 +91,7 @@ class Seller:
             if promise.until <= now:
                 # It was neither taken nor released: places cannot be had for nothing.
                 self._office.write(Unpromised(buyer, number))
-                self._office.strike(buyer, now)
+                self._office.strike_buyer(buyer, now)
         if self._closing is not None and self._closing <= now:
             self._closing = None
             offers, self._offers = self._offers, {}
