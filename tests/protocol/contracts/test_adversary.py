@@ -20,6 +20,7 @@ from holdfast.protocol.contracts import (
     Books,
     Command,
     Contract,
+    Fence,
     Keep,
     Letter,
     Load,
@@ -89,10 +90,12 @@ class Bout(Rig):
         """The highest that h had, while it ran the task."""
         self.handed: dict[LoanId, int] = {}
         self.restarts = 0
+        self.slow = self.random.random() < 0.5
+        """Whether readers take their time to answer."""
+        self.fences: list[Fence] = []
         # Some want to sell, some to buy, some both.
         loads = self.random.choice([(7, 1), (1, 7), (5, 0), (0, 5), (6, 5)])
         super().__init__(CONTRACTS, h=ones("t", loads[0]), x=ones("u", loads[1]))
-        self.has_readers = True
 
     def _make(self, name: str) -> Any:
         manager = super()._make(name)
@@ -112,6 +115,9 @@ class Bout(Rig):
                 self._notice(letter.message)
             elif name == "h" and isinstance(command, Keep) and self.incoming is not None:
                 self.kept.append(self.incoming)
+            elif name == "h" and isinstance(command, Fence) and command not in self.fences:
+                self.fences.append(command)
+        self.has_readers = name == "x" or not self.slow
         super().obey(name, commands)
 
     def _notice(self, message: Message) -> None:
@@ -239,6 +245,9 @@ class Bout(Rig):
             self._provoke()
             self.check()
         # It is never heard of again.
+        self.slow = False
+        for fence in self.fences:
+            self._answer(fence)
         for _ in range(4):
             for _ in range(2 * RULES.prepare // STEP // 2):
                 self.now += STEP
@@ -259,11 +268,16 @@ class Bout(Rig):
             self.tell(self.invent())
         if self.recorded and random.random() < 0.1:
             self.deliver(random.choice(self.recorded))
+        if self.fences and random.random() < 0.05:
+            self._answer(self.fences.pop(0))
         if random.random() < 0.004:
             self.restarts += 1
             self.crash("h")
         if random.random() < 0.01:
             self.now += random.choice((3, 20)) * SECOND
+
+    def _answer(self, fence: Fence) -> None:
+        self.obey("h", self.managers["h"].fenced(fence.task, fence.epoch, 9))
 
     # What holds.
 
@@ -319,7 +333,7 @@ class Bout(Rig):
         assert not problems, problems
 
 
-@pytest.mark.parametrize("first", range(0, 40, 10))
+@pytest.mark.parametrize("first", [*range(0, 40, 10), 140])
 def test_a_partner_that_says_anything_gains_nothing(first: int) -> None:
     for seed in range(first, first + 10):
         try:

@@ -19,6 +19,7 @@ from holdfast.protocol.contracts import (
     Letter,
     Load,
     LoanId,
+    LoanState,
     Send,
     State,
     Task,
@@ -551,6 +552,30 @@ def test_a_partner_that_has_lost_its_disk_loses_its_tasks() -> None:
     rig.settle(2 * RULES.prepare)
     assert len(rig.runs("a")) + len(rig.runs("b")) == 5
     assert len(rig.managers["a"].books.lent) == len(rig.runs("b"))
+
+
+def test_a_renewal_that_is_agreed_to_after_the_loan_has_failed_costs_nothing() -> None:
+    """Both are honest; one was silent for too long, and its readers have not answered yet."""
+    rig = lent()
+    rig.settle(DURATION - 2 * SECOND)
+    rig.posted.clear()
+    rig.has_readers = False
+    rig.fall_silent(2 * SECOND, "a")
+    rig.wake("b")
+    while not (renewals := rig.take(Renew)):
+        rig.now += SECOND // 4
+        rig.wake("a")
+    rig.fall_silent(2 * RULES.patience, "a")
+    assert rig.managers["a"].books.loan(LOAN).state is LoanState.FENCING
+    entries = list(rig.managers["a"].books.ledger)
+    rig.say("b", "a", Renewed(LOAN, 1, renewals[0].units))
+    assert list(rig.managers["a"].books.ledger) == entries
+    rig.has_readers = True
+    rig.fall_silent(40 * SECOND, "a")
+    rig.settle(60 * SECOND)
+    ledgers = [rig.managers[name].books.ledger for name in "ab"]
+    assert reconcile(*ledgers) == []
+    assert not any(each.disputes for each in ledgers)
 
 
 # Pauses.

@@ -48,6 +48,8 @@ def test_no_honest_participant_loses_by_cheats_or_pauses(
         draw_cheats(2619661948),
         draw_cheats(2619661976),
         draw_federation(2619661816),
+        draw_cheats(77040, "says_any_number"),
+        draw_replays(77021),
     ],
     ids=[
         "a seller that dies again and again",
@@ -55,6 +57,8 @@ def test_no_honest_participant_loses_by_cheats_or_pauses(
         "a task that does not start at home",
         "the same, between honest ones",
         "a buyer that is asked for too much again and again",
+        "a renewal that is agreed to when the loan has failed",
+        "a task that goes around in circles, and is paid in both directions",
     ],
 )
 def test_seeds_that_were_not_right(scenario: Scenario) -> None:

@@ -295,7 +295,10 @@ class Lender:
 
     def renewed(self, sender: str, said: Renewed, now: int) -> None:
         loan = self._known(sender, said.loan)
-        if loan is not None and loan.asked == (said.period, said.units):
+        if loan is None or loan.state is not LoanState.OUT:
+            # One that has failed is settled: no further period is paid.
+            return
+        if loan.asked == (said.period, said.units):
             self._office.answered(("renew", loan.id))
             if said.period == loan.periods:
                 self._office.write(Served(loan.id, said.period, said.units, now))
