@@ -20,7 +20,7 @@ from holdfast.federation.envelopes import seal
 from holdfast.federation.participant import STATUS, LoadManager, read_signer
 from holdfast.protocol.contracts import Command, Letter, Load, Manager, reconcile
 from holdfast.protocol.contracts.letters import Bound
-from holdfast.protocol.contracts.messages import Beat
+from holdfast.protocol.contracts.messages import Beat, Offer
 from holdfast.wire.client import act
 from holdfast.wire.errors import WireError
 from tests.federation.rig import Federation
@@ -145,6 +145,44 @@ def test_strangers_and_other_terms_are_refused(federation: Federation) -> None:
                 act(address, None, "tell", data)
         with pytest.raises(WireError, match="knows tell"):
             act(address, None, "status", b"")
+
+
+def test_letters_of_a_partner_that_floods_are_refused(
+    federation: Federation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(participant, "MOST_LETTERS", 5)
+    heard, go_on = Event(), Event()
+
+    def hold(manager: Manager, now: int) -> list[Command]:
+        heard.set()
+        assert go_on.wait(20)
+        return []
+
+    with federation.start("south") as south:
+        terms = south._terms("north")
+        letters = [
+            seal(
+                federation.signers["north"],
+                "north",
+                "south",
+                terms,
+                Letter((1, number), (0, 0), Bound((1, number)), Offer(number, 6.0, (), 1)),
+            )
+            for number in range(1, 9)
+        ]
+        address = south.participant.address
+        south.tell(hold)
+        assert heard.wait(20)
+        for each in letters[:5]:
+            act(address, None, "tell", each)
+        for each in letters[5:7]:
+            with pytest.raises(WireError, match="5 of north wait"):
+                act(address, None, "tell", each)
+        go_on.set()
+        wait_for("letters to be heard", lambda: not south._waiting["north"], 10)
+        act(address, None, "tell", letters[7])
+        assert south.status()["counts"]["refused"] == 2
+        assert south.failure is None
 
 
 def test_a_key_is_for_its_owner_alone(tmp_path: Path) -> None:

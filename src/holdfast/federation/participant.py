@@ -16,7 +16,7 @@ from dataclasses import fields
 from pathlib import Path
 from queue import Empty, Full, Queue
 from threading import Event as Flag
-from threading import Thread
+from threading import Lock, Thread
 from typing import Any, Self, TypeVar
 
 import pyarrow as pa
@@ -81,6 +81,12 @@ MEASURE = 1.0
 TIMEOUT = 5.0
 WAITING = 1_000
 """Messages to a partner that wait; what is more is lost, and said again if it matters."""
+MOST_LETTERS = 200
+"""Letters of one partner that wait to be heard; what is more is refused, and said again if it
+matters: nobody fills the memory of another, or keeps it from hearing the others for long."""
+PUBLISH = 0.2
+"""Seconds between two writings of the ledger and the status at least; ten times as long as one
+takes, if that is more."""
 NEGOTIABLE = frozenset({"partners", "buys", "sells"})
 """What may change while it runs."""
 MOST_RECORDS = 1_000
@@ -132,11 +138,15 @@ class LoadManager:
         self.counts: Counter[str] = Counter()
         self.failure: str | None = None
         self._events: Queue[Event | None] = Queue()
+        self._waiting: Counter[str] = Counter()
+        """Letters by sender that are not heard yet."""
+        self._lock = Lock()
         self._closing = Flag()
         self._clock = clock or Clock()
         self._origin = 0
         self._smoothed: dict[str, Smoothed] = {}
         self._has_news = True
+        self._publishable = 0.0
         self._folder = participant.path(participant.folder)
         self._journal = open_journal(self._folder / "contracts")
         self._written = len(self._journal.found)
@@ -230,7 +240,14 @@ class LoadManager:
                 f"contract: {opened.sender} has other terms in its file than "
                 f"{self.participant.name}; compare them"
             )
-        self.counts["received"] += 1
+        with self._lock:
+            if self._waiting[opened.sender] >= MOST_LETTERS:
+                self.counts["refused"] += 1
+                raise WireError(
+                    f"letters: {MOST_LETTERS} of {opened.sender} wait to be heard; send it later"
+                )
+            self._waiting[opened.sender] += 1
+            self.counts["received"] += 1
         message = opened.letter.message
         if isinstance(message, Answer) and message.apart:
             logger.info(
@@ -241,6 +258,8 @@ class LoadManager:
         self.tell(lambda manager, now: self._receive(manager, opened, data, now))
 
     def _receive(self, manager: Manager, opened: Opened, data: bytes, now: int) -> list[Command]:
+        with self._lock:
+            self._waiting[opened.sender] -= 1
         self._incoming = Kept(opened.sender, data)
         return manager.receive(opened.sender, opened.letter, now)
 
@@ -296,18 +315,23 @@ class LoadManager:
                 due = self._manager.due
                 if due is not None and due <= now:
                     self._obey(self._manager.wake(now))
-                if self._has_news:
-                    self._has_news = False
+                if self._has_news and time.monotonic() >= self._publishable:
                     self._publish()
                     self._compact()
+            if self._has_news:
+                self._publish()
         except Exception as error:
             logger.exception("%s: its load manager has failed", self.participant.name)
             self.failure = f"{type(error).__name__}: {error}"
 
     def _publish(self) -> None:
         """For whoever runs it."""
+        self._has_news = False
+        begun = time.monotonic()
         write_ledger(self._folder / LEDGER, self._manager.books.ledger)
         write_whole(self._folder / STATUS, json.dumps(self.status()).encode() + b"\n")
+        ended = time.monotonic()
+        self._publishable = ended + max(PUBLISH, 10 * (ended - begun))
 
     def _renegotiate(self, manager: Manager, changed: Participant) -> list[Command]:
         gone = manager.partners - changed.partners.keys()

@@ -23,6 +23,7 @@ from holdfast.protocol.contracts import (
     Send,
     State,
     Task,
+    letters,
     reconcile,
 )
 from holdfast.protocol.contracts.letters import NONE, OVERTAKEN, Bound
@@ -797,3 +798,18 @@ def test_what_cannot_be_shown_to_others_counts_for_nothing(bound: Bound) -> None
     assert rig.runs("b") == ["x"]
     rig.obey("b", b.receive("a", Letter((5, 3), heard, Bound((5, 2)), Recall(loan)), rig.now))
     assert rig.runs("b") == ["x"]
+
+
+def test_places_in_a_chain_are_remembered_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A partner that floods must not fill the memory; a place that is forgotten is taken."""
+    monkeypatch.setattr(letters, "MOST_KEPT", 10)
+    post = letters.Post(1)
+    for number in range(1, 51):
+        letter = Letter((5, number), (1, 0), Bound((5, number)), Release(number))
+        assert post.is_in_place(letter)
+        assert post.is_to_keep(letter)
+    assert len(post._kept) == 10
+    assert not post.is_in_place(Letter((5, 60), (1, 0), Bound((5, 3)), Release(99)))
+    assert not post.is_in_place(Letter((5, 60), (1, 0), Bound((5, 45)), Release(99)))
+    assert post.is_in_place(Letter((5, 60), (1, 0), Bound((5, 45)), Release(45)))
+    assert post.is_in_place(Letter((6, 1), (1, 0), Bound((6, 1)), Release(1)))

@@ -10,6 +10,7 @@ keep: each names the one before it, so one that is missing is missed.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Final
 
 from holdfast.protocol.contracts.messages import Alive, Beat, Hello, Message
@@ -23,6 +24,8 @@ LOOSE: Final = (Alive, Beat, Hello)
 """Said again and again; the last counts."""
 OVERTAKEN: Final = 256
 """Letters after one that has not come, until it is taken for old."""
+MOST_KEPT: Final = 1 << 16
+"""Places of a partner's chain that are remembered; those before are taken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +59,10 @@ class Post:
         self._heard = NONE
         self._missing: set[int] = set()
         """Numbers of the present life of the partner that later ones have overtaken."""
-        self._kept: dict[Mark, Message] = {}
-        """What was heard that binds, in the present life of the partner."""
+        self._kept: dict[Mark, bytes] = {}
+        """Digests of what was heard that binds, in the present life of the partner."""
+        self._forgotten = NONE
+        """The last place that is taken and not remembered."""
 
     def bind(self, message: Message) -> Bound:
         """The place of something new that is said to the partner."""
@@ -105,14 +110,22 @@ class Post:
         mark, message = letter.bound.mark, letter.message
         if isinstance(message, LOOSE):
             return mark == NONE
-        return mark != NONE and self._kept.get(mark, message) == message
+        if mark in self._kept:
+            return self._kept[mark] == _digest(message)
+        return mark > self._forgotten
 
     def is_to_keep(self, letter: Letter) -> bool:
         """Whether it binds its sender, for the first time."""
         mark = letter.bound.mark
         if mark == NONE or mark in self._kept:
             return False
-        if self._kept and next(iter(self._kept))[0] != mark[0]:
-            self._kept.clear()
-        self._kept[mark] = letter.message
+        if len(self._kept) >= MOST_KEPT:
+            first = next(iter(self._kept))
+            del self._kept[first]
+            self._forgotten = max(self._forgotten, first)
+        self._kept[mark] = _digest(letter.message)
         return True
+
+
+def _digest(message: Message) -> bytes:
+    return blake2b(repr(message).encode(), digest_size=16).digest()
