@@ -579,6 +579,23 @@ def test_a_renewal_that_is_agreed_to_after_the_loan_has_failed_costs_nothing() -
     assert not any(each.disputes for each in ledgers)
 
 
+def test_a_buyer_that_has_lost_its_disk_can_hand_out_load_again() -> None:
+    """Its offers are not numbered as old ones are: they would be refused, one each duration."""
+    rig = Rig([AB], a=ones("t", 5), b=[])
+    for number in range(1, 40):
+        rig.say("a", "b", Offer(number, 4, (Task("x", Load(1)),), SECOND))
+        rig.now += RULES.gather
+        rig.wake("b")
+        rig.say("a", "b", Release(number))
+    rig.posted.clear()
+    rig.journals["a"].clear()
+    rig.crash("a")
+    for task in ones("t", 5):
+        rig.obey("a", rig.managers["a"].own(task))
+    rig.settle(2 * DURATION)
+    assert rig.runs("b") == ["t0"]
+
+
 # Pauses.
 
 

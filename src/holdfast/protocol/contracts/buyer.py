@@ -126,7 +126,7 @@ class Buyer:
             contract = self._round.popleft()
             keys = self._choose(contract, contract.low, now)
             if keys:
-                number = self._office.books.number + 1
+                number = max(self._office.books.number, self._office.started) + 1
                 tasks = tuple(self._office.books.holdings[key].task for key in keys)
                 offered = Offered(number, contract.seller, contract.low, tuple(keys), tasks)
                 self._office.write(offered)
