@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.edge.board import refusals, window_text
+from holdfast.edge.board import _notes, refusals, window_text
 from holdfast.edge.client import Client
 from holdfast.edge.layout import Layout
 from holdfast.edge.plant import write_plant
@@ -64,6 +64,31 @@ def test_refusals_are_summed_over_the_children() -> None:
         "s1: 5 events refused: no key",
         "s1: 1 events refused: pane closed",
     ]
+
+
+def test_a_sensor_that_windows_wait_for_is_named_with_the_remedy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    layout = Layout.read(write_plant(tmp_path, children=1, sensors=1))
+    node = RootNode(layout, Nowhere(), None)
+    try:
+        unheard = ["s1"]
+        monkeypatch.setattr(node.machine, "unheard", lambda now: tuple(unheard))
+        with caplog.at_level("INFO", logger="holdfast.edge"):
+            node.step(0.0)
+            node.step(0.0)
+            assert _notes({"root": node.status()}) == [
+                "sensor s1 is not heard, and windows wait for it; start it again, or do without "
+                "it: holdfast edge dismiss FILE s1"
+            ]
+            unheard.clear()
+            node.step(0.0)
+        assert _notes({"root": node.status()}) == []
+        said = [line for line in caplog.messages if "s1" in line and "wait" in line]
+        assert len(said) == 2, said
+        assert "is not heard" in said[0]
+    finally:
+        node.close()
 
 
 class Nowhere:

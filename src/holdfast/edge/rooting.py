@@ -37,7 +37,7 @@ from holdfast.protocol.edge.root import Root, RootOptions
 from holdfast.protocol.edge.windows import Window
 from holdfast.topology.settings import Named
 
-__all__ = ["Keeper", "LineKeeper", "RootNode", "root_options"]
+__all__ = ["Keeper", "LineKeeper", "RootNode", "root_options", "unheard_text"]
 
 KEPT: Final = 2_000
 KEPT_BYTES: Final = 16 << 20
@@ -189,6 +189,14 @@ def root_options(layout: Layout) -> RootOptions:
     )
 
 
+def unheard_text(sensor: str) -> str:
+    """For people: why windows stand, and what to do."""
+    return (
+        f"sensor {sensor} is not heard, and windows wait for it; start it again, or do without it: "
+        f"holdfast edge dismiss FILE {sensor}"
+    )
+
+
 class RootNode:
     """`keeper`: where windows go; `memory`: a file for what must survive a restart, None if nothing
     has to."""
@@ -198,6 +206,7 @@ class RootNode:
         self.machine = Root(ROOT, root_options(layout), address=layout.root.address)
         self._awaited: dict[str, tuple[str, ...]] = {}
         self._formed: set[str] = set()
+        self._unheard: set[str] = set()
         self.count = 0
         self.paused = ""
         """Why nothing can be written, and so nothing is acknowledged."""
@@ -248,6 +257,12 @@ class RootNode:
             if nodes and nodes != self._awaited.get(name):
                 logger.info("%s: no window yet, awaits %s", name, ", ".join(nodes))
         self._awaited = awaited
+        unheard = set(self.machine.unheard(self.clock()))
+        for name in sorted(unheard - self._unheard):
+            logger.warning("root: %s", unheard_text(name))
+        for name in sorted(self._unheard - unheard):
+            logger.info("root: windows wait for sensor %s no longer, or it is heard again", name)
+        self._unheard = unheard
 
     # What must survive
 
@@ -449,6 +464,7 @@ class RootNode:
             "queries": [name_of(each) for each in self.machine.queries],
             "groups": groups,
             "awaits": {name: list(nodes) for name, nodes in self.machine.awaited.items()},
+            "unheard": list(self.machine.unheard(self.clock())),
         }
 
     def close(self) -> None:

@@ -132,6 +132,30 @@ def test_a_silent_sensor_holds_the_windows_until_it_is_dismissed() -> None:
     assert rig.root.dismiss("s1", rig.now) == []
 
 
+def test_a_sensor_that_is_not_heard_is_named_until_it_is_back_or_dismissed() -> None:
+    rig = Rig(2, 0, [COUNT], absence=1_000)
+    options = replace(SENSOR, refresh=200)
+    for name in ("s0", "s1"):
+        rig.add_sensor(name, options)
+    rig.step(3_000)
+    assert rig.root.unheard(rig.now) == ()
+    rig.kill("s1")
+    rig.step(1_500)
+    assert rig.root.unheard(rig.now) == ("s1",)
+    again = Root("root", rig.root.options)
+    again.register_query(COUNT, rig.now)
+    recall(again, remember(rig.root), rig.now)
+    assert again.unheard(rig.now) == (), "after a restart it is waited for once more"
+    assert again.unheard(rig.now + 1_000) == ("s0", "s1")
+    rig.do("root", rig.root.dismiss("s1", rig.now))
+    assert rig.root.unheard(rig.now) == ()
+    rig.kill("s0")
+    rig.step(1_500)
+    assert rig.root.unheard(rig.now) == ("s0",)
+    rig.add_sensor("s0~2", options, rig.now)
+    assert rig.root.unheard(rig.now) == ()
+
+
 def test_a_window_without_events() -> None:
     rig = Rig(2, 1, [COUNT, SUM])
     rig.emit([5, 2_500])

@@ -44,7 +44,7 @@ class RootOptions:
     how long windows wait for a sensor when the last one has left. `history`: how old the first
     event of a sensor may be; None: any age. `ahead`: how far its time may be ahead of the root's
     clock; None: any time. `absence`: a sensor that has not been heard for so long may be replaced
-    by any process of its name."""
+    by any process of its name, and is named to whoever asks why windows stand."""
 
     plan: tuple[GroupPlan, ...] = ()
     expected: tuple[str, ...] = ()
@@ -184,6 +184,16 @@ class Root:
         """Who is to come before windows do: by group that is not formed its nodes, and sensors."""
         sensors = self._awaited_sensors if self._gather_until is not None else ()
         return self.formation.awaited | ({"sensors": sensors} if sensors else {})
+
+    def unheard(self, now: int) -> tuple[str, ...]:
+        """The sensors that windows wait for and that have not been heard for `absence`."""
+        since = now - self.options.absence
+        return tuple(
+            name_of(each.sensor)
+            for group in self.groups.values()
+            for each in group.present
+            if self._heard.setdefault(each.sensor, now) <= since
+        )
 
     def dismiss(self, sensor: str, now: int) -> list[Send]:
         """Do not wait for this sensor any longer; what it said is counted."""
