@@ -29,6 +29,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.protocol.edge import Child, Send
 from holdfast.protocol.edge.formation import name_of
 from holdfast.protocol.edge.messages import Beat
 from holdfast.protocol.edge.presence import beat_of
@@ -89,8 +90,10 @@ def test_time_goes_wrong_where_it_is_meant_to() -> None:
 def test_what_processes_do_of_themselves_is_done_in_the_simulator(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """They send signs of life in place of payloads, and a root pauses while its disk is full."""
+    """They send signs of life in place of payloads, a root pauses while its disk is full, and
+    children see that the process of another has ended."""
     beats = 0
+    ended = 0
     paused = 0
 
     def count_beat(*arguments: Any) -> Beat:
@@ -103,13 +106,24 @@ def test_what_processes_do_of_themselves_is_done_in_the_simulator(
         paused += party.is_paused
         make_room(party)
 
+    def count_ended(child: Child, node: str, now: int) -> list[Send]:
+        nonlocal ended
+        owned = child.owned
+        sends = see_ended(child, node, now)
+        ended += child.owned != owned
+        return sends
+
+    see_ended = Child.ended
+    monkeypatch.setattr(Child, "ended", count_ended)
     make_room = Party.make_room
     monkeypatch.setattr("holdfast.sim.edge.parties.beat_of", count_beat)
     monkeypatch.setattr(Party, "make_room", count_pause)
     for seed in range(3):
         run(seed, Options("exactly-once", "busy"))
         run(seed, Options("exactly-once", "disk"))
+        run(seed, Options("exactly-once", "crashes"))
     assert beats > 10
+    assert ended >= 2
     assert paused >= 2
 
 

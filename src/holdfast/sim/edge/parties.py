@@ -49,6 +49,7 @@ class Party:
         self._make = make
         self._watch = watch
         self.after: Callable[[], None] = lambda: None
+        self.on_crash: Callable[[], None] = lambda: None
         self.busy: Counter[str] = Counter()
         """Nodes to which a long payload is on its way."""
         self.full = 0
@@ -78,6 +79,7 @@ class Party:
     def crash(self) -> None:
         self._held = None
         self.process.kill()
+        self.on_crash()
 
     def restart(self) -> None:
         if self.process.is_up:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from random import Random
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -20,6 +20,8 @@ __all__ = ["Simulation"]
 
 Slot = tuple[int, int, str]
 """Group, partition, sensor."""
+LONGEST_PROBE: Final = 40_000
+"""Microseconds until a node sees that an address refuses calls."""
 
 
 class Simulation:
@@ -36,6 +38,7 @@ class Simulation:
         self.parties: dict[str, Party] = {}
         self.sensors: dict[str, SensorParty] = {}
         self._groups: dict[str, int] = {}
+        self._endings = Random(f"edge-endings/{scenario.seed}/{scenario.options}")
         self._memory: bytes | None = None
         """What the root has written down when it died: its process does so after every turn."""
         self._make_nodes()
@@ -114,7 +117,8 @@ class Simulation:
         process = Process(self.world, self.scenario.clocks.get(name, 0))
         back = self.scenario.set_back.get(name, 0)
         process.set_clock = lambda: process.ahead - back
-        self.parties[name] = Party(name, make, process, self.network, self._watch)
+        party = self.parties[name] = Party(name, make, process, self.network, self._watch)
+        party.on_crash = lambda: self._end_connections(name)
 
     def _ask(self, query: Any) -> None:
         """Whoever asks does so again until the root is there."""
@@ -190,6 +194,28 @@ class Simulation:
         if name == "root" and not self.parties[name].is_paused:
             self._memory = msgspec.msgpack.encode(remember(self.root), enc_hook=_plain)
         self.parties[name].crash()
+
+    def _end_connections(self, name: str) -> None:
+        """The kernel of a process that dies closes its connections, and its address refuses calls:
+        its peers see that within milliseconds. When a whole machine dies they see nothing."""
+        if self._endings.random() < 0.5:
+            return
+        for peer, party in self.parties.items():
+            if peer != name and isinstance(party.machine, Child):
+                delay = self._endings.randrange(1, LONGEST_PROBE)
+                self.world.at(self.world.now + delay, lambda p=party: self._probe(p, name))  # type: ignore[misc]
+
+    def _probe(self, party: Party, name: str) -> None:
+        if self.parties[name].process.is_up or self.network.trouble(party.name, name).cuts:
+            return
+
+        def tell() -> None:
+            machine = party.machine
+            if isinstance(machine, Child):
+                party.send(machine.ended(name, party.now))
+
+        # A process that stands still learns of it when it goes on; the other may be back by then.
+        party.process.do(tell)
 
     def _be_busy(self, one: str, other: str, by: int) -> None:
         self.parties[one].busy[other] += by
