@@ -12,8 +12,20 @@ from typing import Any
 import pytest
 
 from harness.edge import EdgeTrial
-from holdfast.edge.rooting import LineKeeper
+from holdfast.edge.frames import Answer, Ask
+from holdfast.edge.layout import Layout
+from holdfast.edge.plant import write_plant
+from holdfast.edge.rooting import LineKeeper, RootNode
 from holdfast.errors import InvalidArgumentError, StoreCorruptError
+from holdfast.protocol.edge.messages import (
+    PaneClosed,
+    PanePartial,
+    PaneTaken,
+    Register,
+    Roster,
+    SensorHello,
+)
+from holdfast.protocol.groups import Claim
 
 QUERIES = {
     "count": {"aggregate": "count", "size": "100ms"},
@@ -46,6 +58,68 @@ def test_a_root_without_room_says_so_and_loses_no_window(tmp_path: Path) -> None
         assert said.count("ERROR root: cannot write windows down") == 1
         assert "WARNING root: can write again" in said
         assert "connection with" not in said
+
+
+class Counting:
+    """Keeps windows in memory."""
+
+    position = 0
+
+    def __init__(self) -> None:
+        self.calls: list[list[dict[str, Any]]] = []
+
+    def last(self, position: int) -> dict[str, int]:
+        return {}
+
+    def keep(self, windows: list[dict[str, Any]]) -> None:
+        self.calls.append(windows)
+
+
+def test_all_that_comes_in_one_turn_is_written_at_once_before_it_is_acknowledged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a silence, and of a file of long ago, there are thousands of panes."""
+    queries = {"count": {"aggregate": "count", "size": "1s"}}
+    layout = Layout.read(write_plant(tmp_path, children=1, sensors=1, queries=queries))
+    keeper = Counting()
+    node = RootNode(layout, keeper, tmp_path / "memory")
+    arriving: list[tuple[str, Any]] = []
+    sent: list[tuple[int, Any]] = []
+
+    def poll(timeout: float) -> None:
+        while arriving:
+            node.runner.received(*arriving.pop(0))
+
+    monkeypatch.setattr(node.hub, "poll", poll)
+    monkeypatch.setattr(
+        node.hub, "send", lambda to, message: sent.append((len(keeper.calls), message))
+    )
+    try:
+        now = node.clock()
+        start = now - now % 1_000_000
+        arriving += [
+            ("c1", Register("c1", "child", layout.children["c1"].address, 1)),
+            ("c1", SensorHello("s1~1", start, clock=now)),
+        ]
+        node.step(0.0)
+        roster = node.machine.groups["edge"].roster.version
+        state = PanePartial(0, 1, start, roster, True, 0, (Claim(0, 1, "c1"),))
+        arriving += [
+            ("c1", PaneClosed("edge", "count", start + second * 1_000_000, (state,)))
+            for second in range(1_000)
+        ]
+        node.step(0.0)
+        assert [len(windows) for windows in keeper.calls] == [1_000]
+        acknowledged = [(calls, each) for calls, each in sent if isinstance(each, PaneTaken)]
+        assert len(acknowledged) == 1_000
+        assert {calls for calls, _ in acknowledged} == {1}
+        arriving.append(("asker", Ask(1, "dismiss", b'{"sensor": "s1"}')))
+        node.step(0.0)
+        answers = [each for _, each in sent if isinstance(each, Answer)]
+        assert [each.error for each in answers] == [""]
+        assert any(isinstance(each, Roster) for _, each in sent[-2:])
+    finally:
+        node.close()
 
 
 def test_a_second_root_changes_nothing(tmp_path: Path) -> None:
@@ -133,7 +207,10 @@ def test_half_a_line_is_not_left_in_a_file_that_is_moved_away(tmp_path: Path) ->
 
 PRINTS = """
 import resource, sys
-from holdfast.edge.rooting import LineKeeper
+from holdfast.edge.frames import Answer, Ask
+from holdfast.edge.layout import Layout
+from holdfast.edge.plant import write_plant
+from holdfast.edge.rooting import LineKeeper, RootNode
 keeper, windows = LineKeeper(None, sys.stdout.fileno()), [{"start": at} for at in range(5)]
 for size in (5, 20, 20, resource.RLIM_INFINITY):
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))

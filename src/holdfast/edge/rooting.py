@@ -207,6 +207,9 @@ class RootNode:
         self._awaited: dict[str, tuple[str, ...]] = {}
         self._formed: set[str] = set()
         self._unheard: set[str] = set()
+        self._through: tuple[int, ...] = ()
+        self._moved_at = 0
+        """Up to where panes are in, and since when no other one came."""
         self.count = 0
         self.paused = ""
         """Why nothing can be written, and so nothing is acknowledged."""
@@ -257,12 +260,23 @@ class RootNode:
             if nodes and nodes != self._awaited.get(name):
                 logger.info("%s: no window yet, awaits %s", name, ", ".join(nodes))
         self._awaited = awaited
-        unheard = set(self.machine.unheard(self.clock()))
+        unheard = set(self._find_unheard())
         for name in sorted(unheard - self._unheard):
             logger.warning("root: %s", unheard_text(name))
         for name in sorted(self._unheard - unheard):
             logger.info("root: windows wait for sensor %s no longer, or it is heard again", name)
         self._unheard = unheard
+
+    def _find_unheard(self) -> tuple[str, ...]:
+        """The sensors that windows stand still for: while they come, one that is not heard is only
+        slow to be, as of a root that is behind."""
+        now = self.clock()
+        through = tuple(each for g in self.machine.groups.values() for each in g.freed.values())
+        if through != self._through:
+            self._through, self._moved_at = through, now
+        if now - self._moved_at < self.machine.options.absence:
+            return ()
+        return self.machine.unheard(now)
 
     # What must survive
 
@@ -354,12 +368,16 @@ class RootNode:
     def _carry(self, sends: Iterable[Send]) -> None:
         """What follows from a request, which is granted when it is written down."""
         self.runner.carry(sends)
+        self.runner.commit()
         if self.paused:
             raise InvalidArgumentError(
                 f"root: cannot write down what you ask for ({self.paused}); make room and ask again"
             )
 
     def _check_room(self) -> None:
+        """A request is judged by what is written down."""
+        if not self.paused:
+            self.runner.commit()
         if self.paused:
             raise InvalidArgumentError(
                 f"root: waits until it can write ({self.paused}); make room and ask again"
@@ -464,7 +482,7 @@ class RootNode:
             "queries": [name_of(each) for each in self.machine.queries],
             "groups": groups,
             "awaits": {name: list(nodes) for name, nodes in self.machine.awaited.items()},
-            "unheard": list(self.machine.unheard(self.clock())),
+            "unheard": list(self._find_unheard()),
         }
 
     def close(self) -> None:
@@ -472,7 +490,9 @@ class RootNode:
 
 
 class _RootRunner(Runner):
-    """While what came out cannot be written, nothing is taken in and nothing leaves but answers."""
+    """What follows from all that comes in one turn leaves together, when it is written down: after
+    a silence, or of files of old events, there may be thousands of panes. While it cannot be
+    written, nothing is taken in and nothing leaves but answers."""
 
     settle: Callable[[], bool]
 
@@ -480,6 +500,8 @@ class _RootRunner(Runner):
         super().__init__(*arguments)
         self._held: list[Send] = []
         self._retry_at: int | None = None
+        self._is_polling = False
+        self._is_uncommitted = False
 
     def received(self, sender: str, message: Carried) -> None:
         # What is dropped comes again: nobody was told that it was taken.
@@ -488,20 +510,33 @@ class _RootRunner(Runner):
 
     def carry(self, sends: Iterable[Send]) -> None:
         self._held += sends
+        self._is_uncommitted = True
+        if not self._is_polling:
+            self.commit()
+
+    def commit(self) -> None:
+        """Write down what came out, and let go what waits for that."""
         if not self.settle():
             self._retry_at = self.clock() + RETRY
             return
         self._retry_at = None
+        self._is_uncommitted = False
         held, self._held = self._held, []
         super().carry(held)
 
     def turn(self, longest: float = LONGEST) -> None:
         if self._retry_at is None:
-            super().turn(longest)
+            self._is_polling = True
+            try:
+                super().turn(longest)
+            finally:
+                self._is_polling = False
+            if self._is_uncommitted and self._retry_at is None:
+                self.commit()
             return
         self.hub.poll(min(longest, max(0.0, (self._retry_at - self.clock()) / 1e6)))
         if self.clock() >= self._retry_at:
-            self.carry(())
+            self.commit()
 
 
 def _row(window: Window, now: int) -> dict[str, Any]:
