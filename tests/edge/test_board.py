@@ -19,6 +19,7 @@ from holdfast.edge.client import Client
 from holdfast.edge.layout import Layout
 from holdfast.edge.plant import write_plant
 from holdfast.edge.rooting import KEPT_BYTES, RootNode
+from holdfast.protocol.edge import Root
 
 WINDOW = {
     "query": "load",
@@ -66,27 +67,37 @@ def test_refusals_are_summed_over_the_children() -> None:
     ]
 
 
-def test_a_sensor_that_windows_wait_for_is_named_with_the_remedy(
+def test_whom_windows_wait_for_is_named_with_the_remedy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     layout = Layout.read(write_plant(tmp_path, children=1, sensors=1))
     node = RootNode(layout, Nowhere(), None)
     try:
-        unheard = ["s1"]
-        monkeypatch.setattr(node.machine, "unheard", lambda now: tuple(unheard))
+        unheard, lacking = ["s1"], ["c1"]
+        monkeypatch.setattr(Root, "unheard", lambda *_: tuple(unheard))
+        monkeypatch.setattr(Root, "lacking", property(lambda _: tuple(lacking)))
+        now = 2_000_000_000
+        monkeypatch.setattr(node, "clock", lambda: now)
         with caplog.at_level("INFO", logger="holdfast.edge"):
             node.step(0.0)
-            node.step(0.0)
+            assert len(_notes({"root": node.status()})) == 1, "children may be late for a moment"
+            for _ in range(2):
+                now += 15_000_000
+                node.step(0.0)
             assert _notes({"root": node.status()}) == [
                 "sensor s1 is not heard, and windows wait for it; start it again, or do without "
-                "it: holdfast edge dismiss FILE s1"
+                "it: holdfast edge dismiss FILE s1",
+                "child c1 does not send what it has, and windows wait for it; see whether it "
+                "reaches the root, or end it: another one takes its place",
             ]
             unheard.clear()
+            lacking.clear()
+            now += 1_000_000
             node.step(0.0)
         assert _notes({"root": node.status()}) == []
-        said = [line for line in caplog.messages if "s1" in line and "wait" in line]
-        assert len(said) == 2, said
-        assert "is not heard" in said[0]
+        said = [line for line in caplog.messages if line.startswith("root: ")]
+        assert ["s1 is not heard" in said[0], "c1 does not send" in said[1]] == [True, True]
+        assert said[2:] == ["root: windows stand still no longer"]
     finally:
         node.close()
 

@@ -19,7 +19,6 @@ from holdfast.edge.client import Client
 from holdfast.edge.errors import SilentError
 from holdfast.edge.fleet import Fleet
 from holdfast.edge.layout import ROOT, Layout
-from holdfast.edge.rooting import unheard_text
 from holdfast.edge.runner import asked_to_end
 
 __all__ = ["ask_all", "node_table", "run_edge", "show_status"]
@@ -116,7 +115,7 @@ def _notes(statuses: Mapping[str, Any]) -> list[str]:
     found = [] if root is not None else ["root: does not answer"]
     if root is not None and root.get("paused"):
         found.append(f"root: cannot write windows down: {root['paused']}; make room for them")
-    found += map(unheard_text, root.get("unheard", ()) if root is not None else ())
+    found += root.get("stands", ()) if root is not None else ()
     return found + refusals(statuses)
 
 

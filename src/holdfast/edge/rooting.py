@@ -37,7 +37,7 @@ from holdfast.protocol.edge.root import Root, RootOptions
 from holdfast.protocol.edge.windows import Window
 from holdfast.topology.settings import Named
 
-__all__ = ["Keeper", "LineKeeper", "RootNode", "root_options", "unheard_text"]
+__all__ = ["Keeper", "LineKeeper", "RootNode", "root_options"]
 
 KEPT: Final = 2_000
 KEPT_BYTES: Final = 16 << 20
@@ -46,6 +46,8 @@ PAGE: Final = 1 << 20
 """Bytes of windows in one answer."""
 RETRY: Final = 500_000
 """Microseconds until what could not be written is tried again."""
+LOOK: Final = 1_000_000
+"""Microseconds between two looks at whether windows come."""
 
 
 class Keeper(Protocol):
@@ -189,14 +191,6 @@ def root_options(layout: Layout) -> RootOptions:
     )
 
 
-def unheard_text(sensor: str) -> str:
-    """For people: why windows stand, and what to do."""
-    return (
-        f"sensor {sensor} is not heard, and windows wait for it; start it again, or do without it: "
-        f"holdfast edge dismiss FILE {sensor}"
-    )
-
-
 class RootNode:
     """`keeper`: where windows go; `memory`: a file for what must survive a restart, None if nothing
     has to."""
@@ -206,7 +200,11 @@ class RootNode:
         self.machine = Root(ROOT, root_options(layout), address=layout.root.address)
         self._awaited: dict[str, tuple[str, ...]] = {}
         self._formed: set[str] = set()
-        self._unheard: set[str] = set()
+        self._reasons: list[str] = []
+        """Why windows stand still."""
+        self._lacking: dict[str, int] = {}
+        """Children whose states alone are missing, and since when."""
+        self._look_at = 0
         self._through: tuple[int, ...] = ()
         self._moved_at = 0
         """Up to where panes are in, and since when no other one came."""
@@ -260,23 +258,40 @@ class RootNode:
             if nodes and nodes != self._awaited.get(name):
                 logger.info("%s: no window yet, awaits %s", name, ", ".join(nodes))
         self._awaited = awaited
-        unheard = set(self._find_unheard())
-        for name in sorted(unheard - self._unheard):
-            logger.warning("root: %s", unheard_text(name))
-        for name in sorted(self._unheard - unheard):
-            logger.info("root: windows wait for sensor %s no longer, or it is heard again", name)
-        self._unheard = unheard
-
-    def _find_unheard(self) -> tuple[str, ...]:
-        """The sensors that windows stand still for: while they come, one that is not heard is only
-        slow to be, as of a root that is behind."""
         now = self.clock()
+        if now < self._look_at:
+            return
+        self._look_at = now + LOOK
+        reasons = self._find_reasons(now)
+        for reason in reasons:
+            if reason not in self._reasons:
+                logger.warning("root: %s", reason)
+        if self._reasons and not reasons:
+            logger.info("root: windows stand still no longer")
+        self._reasons = reasons
+
+    def _find_reasons(self, now: int) -> list[str]:
+        """The reasons why windows stand still. While they come, a sensor that is not heard is only
+        slow to be, as of a root that is behind."""
+        absence = self.machine.options.absence
         through = tuple(each for g in self.machine.groups.values() for each in g.freed.values())
         if through != self._through:
             self._through, self._moved_at = through, now
-        if now - self._moved_at < self.machine.options.absence:
-            return ()
-        return self.machine.unheard(now)
+        self._lacking = {each: self._lacking.get(each, now) for each in self.machine.lacking}
+        if now - self._moved_at < absence:
+            return []
+        sensors = (
+            f"sensor {each} is not heard, and windows wait for it; start it again, or do without "
+            f"it: holdfast edge dismiss FILE {each}"
+            for each in self.machine.unheard(now)
+        )
+        children = (
+            f"child {each} does not send what it has, and windows wait for it; see whether it "
+            "reaches the root, or end it: another one takes its place"
+            for each, since in self._lacking.items()
+            if now - since >= absence
+        )
+        return [*sensors, *children]
 
     # What must survive
 
@@ -482,7 +497,7 @@ class RootNode:
             "queries": [name_of(each) for each in self.machine.queries],
             "groups": groups,
             "awaits": {name: list(nodes) for name, nodes in self.machine.awaited.items()},
-            "unheard": list(self._find_unheard()),
+            "stands": self._reasons,
         }
 
     def close(self) -> None:

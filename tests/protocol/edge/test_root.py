@@ -156,6 +156,21 @@ def test_a_sensor_that_is_not_heard_is_named_until_it_is_back_or_dismissed() -> 
     assert rig.root.unheard(rig.now) == ()
 
 
+def test_a_child_that_reaches_all_but_the_root_is_named() -> None:
+    """Its peers hear it, so nobody takes over."""
+    rig = Rig(3, 1, [COUNT])
+    rig.emit(range(0, 1_500, 10))
+    rig.step(300)
+    assert (len(rig.windows), rig.root.lacking) == (1, ())
+    rig.lose = lambda sender, message, to: (sender, to) == ("c1", "root")
+    rig.emit(range(1_500, 2_500, 10))
+    rig.step(3_000)
+    assert (len(rig.windows), rig.root.lacking) == (1, ("c1",))
+    rig.lose = lambda *_: False
+    rig.step(until=lambda: len(rig.windows) == 2)
+    assert (rig.answers(), rig.root.lacking) == ([100, 100], ())
+
+
 def test_a_window_without_events() -> None:
     rig = Rig(2, 1, [COUNT, SUM])
     rig.emit([5, 2_500])

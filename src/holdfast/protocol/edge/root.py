@@ -195,6 +195,18 @@ class Root:
             if self._heard.setdefault(each.sensor, now) <= since
         )
 
+    @property
+    def lacking(self) -> tuple[str, ...]:
+        """The children whose states alone are missing from the panes to come next."""
+        nodes: set[str] = set()
+        for group in self.groups.values():
+            for query, pane in group.freed.items():
+                held = group.merge.held((query, pane))
+                if held and not group.merge.is_complete((query, pane)):
+                    missing = [c for c in group.ownership.claims if c.partition not in held]
+                    nodes.update(claim.node for claim in missing)
+        return tuple(sorted(nodes))
+
     def dismiss(self, sensor: str, now: int) -> list[Send]:
         """Do not wait for this sensor any longer; what it said is counted."""
         for group in self.groups.values():
