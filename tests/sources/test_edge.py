@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,8 @@ from holdfast.edge.fleet import Fleet
 from holdfast.edge.layout import Layout
 from holdfast.edge.plant import Expected, write_plant
 from holdfast.edge.rooting import RootNode
+from holdfast.protocol.edge import Window
+from holdfast.sources.edge import _rows
 from holdfast.topology import Edge
 from tests.sources.rig import Taker, alone, running, wait_for
 
@@ -70,3 +73,22 @@ def test_windows_are_rows_and_a_restart_neither_loses_nor_doubles_one(
         windows[row["query"], start] = True
     counted = sorted(start for query, start in windows if query == "count")
     assert counted == list(range(counted[0], counted[-1] + 1, 500_000))
+
+
+@pytest.mark.parametrize(
+    ("answer", "found"),
+    [
+        (5, [(None, 5.0, "5")]),
+        (None, [(None, None, None)]),
+        ([2.0, 1.0], [(None, None, "[2.0, 1.0]")]),
+        ({"a": 1, "b": float("inf")}, [("a", 1.0, "1"), ("b", float("inf"), '"Infinity"')]),
+        ({}, [(None, None, None)]),
+    ],
+)
+def test_each_window_has_a_row_that_says_what_it_lacks(answer: object, found: object) -> None:
+    window = Window("q", 1, 2, answer, False, 7, 1, 2, 3, ("c1",), 1, 1, 4)
+    rows = list(_rows({**asdict(window), "at": 3}))
+    assert [(row["key"], row["value"], row["answer"]) for row in rows] == found
+    said = [row[name] for row in rows for name in ("complete", "missing", "late", "refused")]
+    assert said == [False, 7, 3, 4] * len(rows)
+    assert all(row.keys() == {column.name for column in Edge.schema} for row in rows)

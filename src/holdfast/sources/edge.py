@@ -65,9 +65,10 @@ class _InletKeeper:
 
 
 def _rows(window: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """One, or one for each key."""
+    """One, or one for each key; one of a window by keys in which there is none, for it may lack
+    events."""
     answer = window["answer"]
-    answers = answer if isinstance(answer, dict) else {None: answer}
+    answers = (answer or {None: None}) if isinstance(answer, dict) else {None: answer}
     for key, each in answers.items():
         yield {
             "query": window["query"],
@@ -81,5 +82,6 @@ def _rows(window: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
             "lost": window["lost"],
             "replayed": window["replayed"],
             "late": window["late"],
+            "refused": window["refused"],
             "failed": ",".join(window["failed"]),
         }

@@ -151,6 +151,7 @@ class Edge:
         Column("lost", "bigint"),
         Column("replayed", "bigint"),
         Column("late", "bigint"),
+        Column("refused", "bigint"),
         Column("failed", "string"),
     )
 
