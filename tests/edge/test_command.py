@@ -155,3 +155,10 @@ def _left(layout: Layout, name: str) -> dict[str, Any] | None:
 def test_a_child_of_no_group_cannot_join(file: Path) -> None:
     with pytest.raises(InvalidArgumentError, match=r"there is no 'g3'.*give one of g1, g2"):
         command("child", str(file), "c9", "--join", "127.0.0.1:7999", "--group", "g3")
+
+
+def test_a_node_that_cannot_be_asked_is_said_at_once(file: Path) -> None:
+    with pytest.raises(InvalidArgumentError, match=r"there is no 'c9'"):
+        command("status", str(file), "c9")
+    with pytest.raises(InvalidArgumentError, match=r"'s1' is a sensor"):
+        command("status", str(file), "s1")

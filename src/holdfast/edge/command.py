@@ -166,6 +166,10 @@ def status(
     from holdfast.edge.layout import Layout
 
     layout = Layout.read(file)
+    if node is not None and layout.role(node) == "sensor":
+        raise InvalidArgumentError(
+            f"node: {node!r} is a sensor, and sensors are not asked; see its log and its --report"
+        )
     with Client(layout) as client:
         if node is None:
             show_status(client, layout, Console())
