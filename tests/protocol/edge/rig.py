@@ -72,7 +72,9 @@ class Rig:
         self.parties: dict[str, Any] = {"root": self.root}
         for query in queries:
             self.do("root", self.root.register_query(query, 0))
-        options = IntermediateOptions(beat=child.beat, resend=200)
+        options = IntermediateOptions(
+            beat=child.beat, resend=200, most_held=self.root.options.most_held
+        )
         for number in range(intermediates):
             self.parties[f"i{number}"] = Intermediate(f"i{number}", "root", options)
         self.step()

@@ -171,6 +171,25 @@ def test_a_child_that_reaches_all_but_the_root_is_named() -> None:
     assert (rig.answers(), rig.root.lacking) == ([100, 100], ())
 
 
+@pytest.mark.parametrize("intermediates", [0, 2])
+def test_panes_that_wait_for_one_child_are_held_up_to_a_limit(intermediates: int) -> None:
+    """The others stay with the children, and come when there is room."""
+    rig = Rig(3, 1, [COUNT], intermediates=intermediates, most_held=20_000)
+    rig.lose = lambda sender, message, to: sender == "c1" and to in ("root", "i0", "i1")
+    for second in range(200):
+        rig.emit(range(second * 1_000, (second + 1) * 1_000, 100))
+        rig.step(20)
+    rig.step(3_000)
+    merge = rig.parties["i0"].merge if intermediates else rig.root.groups["g1"].merge
+    assert rig.windows == []
+    assert 20_000 < merge.weight < 22_000
+    assert len(merge) < 40
+    rig.lose = lambda *_: False
+    rig.step(until=lambda: len(rig.windows) == 199)
+    assert rig.answers() == [10] * 199
+    assert merge.weight < 2_000
+
+
 def test_a_window_without_events() -> None:
     rig = Rig(2, 1, [COUNT, SUM])
     rig.emit([5, 2_500])

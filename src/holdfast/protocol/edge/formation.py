@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from holdfast.protocol.edge.joining import PaneMerge
+from holdfast.protocol.edge.joining import PaneMerge, weigh
 from holdfast.protocol.edge.messages import (
     Guarantee,
     Query,
@@ -60,7 +60,7 @@ class Group:
     def __post_init__(self) -> None:
         self.ownership = Ownership(self.home)
         self.homes = {claim.partition: claim.node for claim in self.home} | self.homes
-        self.merge = PaneMerge(claim.partition for claim in self.home)
+        self.merge = PaneMerge((claim.partition for claim in self.home), weigh)
 
     @property
     def nodes(self) -> tuple[str, ...]:

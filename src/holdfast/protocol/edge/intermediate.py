@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from holdfast.protocol.edge.joining import PaneMerge, ended_by, join, thawed
+from holdfast.protocol.edge.joining import PaneMerge, ended_by, join, thawed, weigh
 from holdfast.protocol.edge.messages import (
     Adopt,
     Adopted,
@@ -32,8 +32,11 @@ __all__ = ["Intermediate", "IntermediateOptions"]
 
 @dataclass(frozen=True, slots=True)
 class IntermediateOptions:
+    """`most_held`: as that of the root."""
+
     beat: BeatOptions = field(default_factory=BeatOptions)
     resend: int = 300_000
+    most_held: int = 256 << 20
 
 
 class Intermediate:
@@ -115,7 +118,7 @@ class Intermediate:
         self.presence = Presence(self.name, place.life, others, self.options.beat, now)
         self.queries = {query.id: Paned(query) for query in place.queries}
         self.freed = dict(place.freed)
-        self.merge = PaneMerge(claim.partition for claim in place.home)
+        self.merge = PaneMerge((claim.partition for claim in place.home), weigh)
         self.outbox = Outbox(place.group, self.options.resend)
         self._failed: set[str] = set()
         self._parents_down: set[str] = set()
@@ -131,6 +134,9 @@ class Intermediate:
             held = tuple(state.partition for state in message.partials)
             return [Send(sender, PaneTaken(message.group, name, pane, held, freed))]
         self._failed = set(message.failed)
+        if pane > freed and self.merge.weight > self.options.most_held:
+            # Those below keep it. It may be the next one by now: the root knows.
+            return [Send(self._root, replace(message, partials=()))]
         news = [
             self.merge.offer((name, pane), state.partition, state.roster, thawed(state))
             for state in message.partials

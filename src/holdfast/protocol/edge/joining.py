@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from holdfast.protocol.edge.aggregates import decode_partial
 from holdfast.protocol.edge.messages import PanePartial
 from holdfast.protocol.edge.queries import Paned
 from holdfast.protocol.gates.merge import ALL, Merge
 
-__all__ = ["PaneMerge", "ended_by", "join", "thawed"]
+__all__ = ["PaneMerge", "ended_by", "join", "thawed", "weigh"]
 
 PaneMerge = Merge[tuple[str, int], PanePartial]
 """By query and start of the pane; the version is that of the roster."""
@@ -36,6 +37,22 @@ def join(query: Paned, states: Sequence[PanePartial]) -> PanePartial:
         sum(state.late for state in states),
         sum(state.refused for state in states),
     )
+
+
+def weigh(state: PanePartial) -> int:
+    """About how many bytes of memory a state takes, at no cost: all keys count as the first."""
+    return 500 + _size(state.partial)
+
+
+def _size(partial: Any) -> int:
+    match partial:
+        case dict():
+            return len(partial) * (200 + _size(next(iter(partial.values()), None)))
+        case bytes():
+            return len(partial)
+        case list() | tuple():
+            return 100 + len(partial) * (50 + _size(partial[0] if partial else None))
+    return 0
 
 
 def thawed(state: PanePartial) -> PanePartial:

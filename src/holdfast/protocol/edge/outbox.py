@@ -79,6 +79,10 @@ class Outbox:
     def free(self, query: str, length: int, until: int) -> None:
         for key in [k for k in self._entries if k[0] == query and k[1] + length <= until]:
             del self._entries[key]
+        if (query, until) in self._entries:
+            # The next one: whoever had no room for it has now.
+            entry = self._entries[query, until]
+            entry.next_at = entry.wait = 0
 
     def retire(self, query: str) -> None:
         """Nobody asks for it any more."""

@@ -44,7 +44,8 @@ class RootOptions:
     how long windows wait for a sensor when the last one has left. `history`: how old the first
     event of a sensor may be; None: any age. `ahead`: how far its time may be ahead of the root's
     clock; None: any time. `absence`: a sensor that has not been heard for so long may be replaced
-    by any process of its name, and is named to whoever asks why windows stand."""
+    by any process of its name, and is named to whoever asks why windows stand. `most_held`: about
+    so many bytes of panes wait in a group for those before them; children keep the others."""
 
     plan: tuple[GroupPlan, ...] = ()
     expected: tuple[str, ...] = ()
@@ -58,6 +59,7 @@ class RootOptions:
     history: int | None = None
     ahead: int | None = None
     absence: int = 15_000_000
+    most_held: int = 256 << 20
 
 
 @dataclass(slots=True)
@@ -404,6 +406,8 @@ class Root:
             if state.roster < least:
                 # It lacks the events of a sensor that its sender does not know of.
                 sends += self._remind(group, now)
+                continue
+            if freed is not None and pane > freed and group.merge.weight > self.options.most_held:
                 continue
             group.merge.offer((paned.id, pane), state.partition, state.roster, thawed(state))
         group.failed = message.failed

@@ -21,10 +21,13 @@ S = TypeVar("S")
 
 class Merge(Generic[K, S]):
     """By pane `K`, states `S` with a version: of two states of a partition the one of the larger
-    version stands, of the same version the first."""
+    version stands, of the same version the first. `weigh`: about how much memory a state takes."""
 
-    def __init__(self, partitions: Iterable[int]) -> None:
+    def __init__(self, partitions: Iterable[int], weigh: Callable[[S], int] = lambda _: 1) -> None:
         self._partitions = frozenset(partitions)
+        self._weigh = weigh
+        self.weight = 0
+        """Of all states that are held."""
         self._panes: dict[K, dict[int, tuple[int, S]]] = {}
 
     def __len__(self) -> int:
@@ -37,8 +40,14 @@ class Merge(Generic[K, S]):
         states = self._panes.setdefault(pane, {})
         if partition in states and states[partition][0] >= version:
             return False
+        self._drop(states, partition)
         states[partition] = version, state
+        self.weight += self._weigh(state)
         return True
+
+    def _drop(self, states: dict[int, tuple[int, S]], partition: int) -> None:
+        if partition in states:
+            self.weight -= self._weigh(states.pop(partition)[1])
 
     def held(self, pane: K) -> tuple[int, ...]:
         """The partitions whose states are in."""
@@ -60,9 +69,10 @@ class Merge(Generic[K, S]):
         for pane, states in self._panes.items():
             if concerns(pane):
                 for partition in [p for p, (version, _) in states.items() if version < least]:
-                    del states[partition]
+                    self._drop(states, partition)
 
     def forget(self, concerns: Callable[[K], bool]) -> None:
         """These panes are not needed any more."""
         for pane in [each for each in self._panes if concerns(each)]:
-            del self._panes[pane]
+            for _, state in self._panes.pop(pane).values():
+                self.weight -= self._weigh(state)

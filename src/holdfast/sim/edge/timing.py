@@ -176,7 +176,14 @@ def _duels(random: Random, scenario: Scenario) -> Scenario:
     faults = [fault]
     if kind == "cut" and random.random() < 0.5:
         faults += [Fault("cut", start, HEALED, (name, "root")) for name in pair]
-    return replace(scenario, faults=tuple(faults))
+    # One that the root does not hear holds up all panes: of the others few have room there.
+    most = random.choice([0, 2_000, scenario.root.most_held])
+    return replace(
+        scenario,
+        root=replace(scenario.root, most_held=most),
+        intermediate=replace(scenario.intermediate, most_held=most),
+        faults=tuple(faults),
+    )
 
 
 def _absent(random: Random, scenario: Scenario) -> Scenario:
