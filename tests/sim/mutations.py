@@ -166,7 +166,9 @@ def highest_claim_believed(patch: Patch) -> None:
 
 
 def samples_not_compared(patch: Patch) -> None:
+    """Neither what was released with what is agreed upon, nor what else its giver has given."""
     patch.setattr(Sample, "_settle", lambda self, bucket, ballot: [])
+    patch.setattr(Sample, "_taint", lambda self, accused: [])
 
 
 def samples_counted(patch: Patch) -> None:

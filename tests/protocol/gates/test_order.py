@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.errors import InvalidArgumentError
 from holdfast.protocol.gates.order import Delays, Order, Stretch, Variant
-from holdfast.tuples import Row, Segment
+from holdfast.tuples import Row, Segment, weight_of
 
 SIZE = 10
 P, D, S = Variant.PROCESS, Variant.DELAY, Variant.SUSPEND
@@ -451,6 +451,17 @@ def test_previews_go_when_the_stable_rows_come() -> None:
     assert gate.buffered == 5
     gate.take("a", piece(0, 30), 60)
     assert gate.buffered == 2
+
+
+def test_previews_go_when_the_fork_has_done_them() -> None:
+    """In a long failure the base does not come to them, and their room is for newer ones."""
+    gate = make(max_delay=50)
+    fill(gate, 100)
+    gate.preview("a", piece(100, 140, 105, 115, 125, 135), 141)
+    gate.fork_done(preview(gate))
+    assert gate.fork == 11
+    assert gate.buffered == 3
+    assert gate.held_in_memory == weight_of([Row(n, "k", 0) for n in (115, 125, 135)])
 
 
 def test_a_jump_gives_up_what_is_before_it() -> None:

@@ -103,6 +103,17 @@ def test_a_liar_that_counts_is_found_at_once() -> None:
     assert abs(sum(wrong) / len(wrong) - every) <= spread
 
 
+def test_what_was_released_is_compared_though_its_giver_has_no_vote_any_more() -> None:
+    """Whoever was readmitted is judged by what it says from then on, and accused of nothing."""
+    gate = Sample(FOUR, key=bytes(KEY_BYTES), every=1)
+    gate.take(Copy(LIAR, 0, b"lie"))
+    gate.quarantine(LIAR)
+    gate.readmit(LIAR)
+    commands = [each for name in FOUR[1:] for each in gate.take(Copy(name, 0, b"right"))]
+    assert not is_named(commands)
+    assert Taint(0, 0, LIAR) in commands
+
+
 def test_a_liar_that_guesses_a_key_is_found() -> None:
     guess, *others = keys(100, "guess")
     lies: Lies = lambda bucket: not is_drawn(guess, 10, bucket)  # noqa: E731
