@@ -529,6 +529,8 @@ def test_a_stranded_replica_goes_on_asking_and_is_helped_by_a_peer_that_comes_ba
     asked = len(rig.sent(StateRequest))
     rig.advance(1700)
     assert len(rig.sent(StateRequest)) > asked
+    rig.do(rig.node.receive("p", StateOffer(7), rig.now))
+    assert not rig.node.is_stranded, "a copy is being made"
     give(rig, "p", StateOffer(7, 2, 20, 16, 0))
     assert not rig.node.is_stranded
     rig.do(rig.node.saved(16, rig.now))

@@ -20,7 +20,7 @@ from holdfast.protocol.gates.vote_latest import VoteLatest
 from holdfast.protocol.inputs import Inputs
 from holdfast.protocol.intake import Subscription, SwitchIntake
 from holdfast.protocol.line import Line
-from holdfast.protocol.messages import Feed, Item, LogPiece, RecDone, Send, Undo
+from holdfast.protocol.messages import Feed, Item, LogPiece, RecDone, Send, StateOffer, Undo
 from holdfast.protocol.monitor import Monitor
 from holdfast.protocol.node import Node
 from holdfast.protocol.recovery import Recovery
@@ -309,6 +309,16 @@ def peers_asked_for_ever(patch: Patch) -> None:
     patch.setattr(Recovery, "is_in_vain", False)
 
 
+def copies_given_up(patch: Patch) -> None:
+    """A peer that is at work on a copy counts like one that says nothing."""
+
+    def wait(self: Recovery, peer: str, offer: StateOffer, now: int) -> list[Any]:
+        self._due = now + self._retry
+        return []
+
+    patch.setattr(Recovery, "_wait", wait)
+
+
 def fork_follows_the_fastest(patch: Patch) -> None:
     """Though nothing is missing any more."""
     due = Order._due
@@ -474,6 +484,7 @@ MUTATIONS = [
     Mutation("fork outlives its use", corrections_never_end, seed=21),
     Mutation("shown before the standby has it", shown_before_the_standby_has_it, CRASHES),
     Mutation("peers asked for ever", peers_asked_for_ever, Options("last-rows", faults="wipes")),
+    Mutation("copies given up", copies_given_up, Options(faults="restarts"), 35),
     Mutation("fork follows the fastest", fork_follows_the_fastest, Options(faults="varied"), 19),
     Mutation("previews without rows", previews_become(_emptied), Options("chain-2")),
     Mutation("previews doubled", previews_become(_doubled)),

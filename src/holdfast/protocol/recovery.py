@@ -167,6 +167,7 @@ class Recovery:
         self._empty.discard(sender)
         if self._helper not in (None, sender):
             return []
+        self.is_stranded = False
         if offer.pieces < 0:
             return self._wait(sender, offer, now)
         if offer.bucket * size < since:

@@ -240,6 +240,9 @@ class Simulation:
                 self._note_memory(party)
             self._note_most(f"{party.name} bytes", party.node.gate.held_in_memory)
             self.drops_previews |= party.node.gate.previews_dropped > 0
+            if party.gives_up_a_copy:
+                at = f"{party.name}, at {self.world.now / 1e6:.3f} s"
+                self.broken_promises.append(f"{at}: gives up a state that a peer copies for it")
             if not last or last[0] is not state:
                 last[:] = [state]
                 self.states.append((self.world.now, party.name, state))

@@ -95,6 +95,8 @@ class NodeParty:
         self._taken: dict[int, Stage] = {}
         """Pieces of the copy that is being taken: each is the whole, so that all are looked at."""
         self._copy_began = 0
+        self._lenders: set[str] = set()
+        """Peers that have said that they copy their state for it."""
         self._save(0)
         self.process.wake_at(self.process.now, self._wake)
 
@@ -110,7 +112,15 @@ class NodeParty:
         now = self.process.now
         if isinstance(message, StateRequest):
             self.node.lending.made = now - self._copy_began
+        if isinstance(message, StateOffer) and self.node.recovery.asks:
+            (self._lenders.add if message.copy else self._lenders.discard)(sender)
         self._do(self.node.receive(sender, message, now))
+
+    @property
+    def gives_up_a_copy(self) -> bool:
+        """Whether it does without a state though a peer has said that it copies its own for it."""
+        waits = self.node.recovery.asks and not self.node.is_stranded
+        return bool(self._lenders) and self.node.is_lost and not waits
 
     def crash(self) -> None:
         """Lose everything."""

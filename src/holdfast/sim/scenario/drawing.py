@@ -59,6 +59,8 @@ ALONE: Final[tuple[LieKind, ...]] = ("alone", "alone", "forged")
 TOGETHER: Final[tuple[LieKind, ...]] = ("together", "glitch")
 LONGER: Final = 4_000_000
 """With bounded memory and restarts: for how much longer sources may be away, and runs last."""
+SLOW_COPIES: Final = (0, 0, 0, 2_000_000, 5_000_000)
+"""How long copies take that take far longer than a peer is asked in vain."""
 DISORDERLY: Final[tuple[LieKind, ...]] = ("omitting", "repeating", "disordering")
 
 
@@ -135,13 +137,14 @@ def draw_scenario(seed: int, options: Options) -> Scenario:
         scenario = replace(scenario, until=WIPES_END)
     elif options.faults == RESTARTS:
         copy = draws("restarts").choice([0, 0, 100_000, 400_000])
+        slow = draws("slow copies").choice(SLOW_COPIES)
         # Slow enough that replicas die while they begin anew.
         bucket = 15_000 if bounded else scenario.cost.bucket
         scenario = replace(
             scenario,
-            cost=replace(scenario.cost, copy=copy, bucket=bucket),
+            cost=replace(scenario.cost, copy=max(copy, slow), bucket=bucket),
             healed=scenario.healed + longer,
-            until=scenario.until + longer,
+            until=scenario.until + longer + 2 * slow,
         )
     elif options.faults == "lasting":
         scenario = replace(scenario, healed=LASTING_HEALED, until=LASTING_END)
