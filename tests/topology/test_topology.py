@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 import pickle
 import subprocess
 import sys
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import InvalidArgumentError
-from holdfast.topology import Party, PartyKind, Push, Span, Stage, Stream, Topology
+from holdfast.topology import Mqtt, Party, PartyKind, Push, Span, Stage, Stream, Topology
 from tests.topology.builders import changed, fleet, in_file, in_python
 
 
@@ -36,6 +37,28 @@ def test_values_are_kept_as_they_are_used() -> None:
 def test_spans_of_time_are_also_taken_as_timedeltas() -> None:
     raw = changed("bucket", timedelta(milliseconds=250))
     assert in_python(raw).bucket == Span(250_000)
+
+
+@pytest.mark.parametrize(
+    ("source", "idle", "silence"),
+    [
+        ("mqtt", None, 60_000_000),
+        ("mqtt", "90s", 90_000_000),
+        ("mqtt", "forever", math.inf),
+        ("push", None, math.inf),
+        ("push", "10s", 10_000_000),
+    ],
+)
+def test_silence_counts_where_the_source_knows_it_or_somebody_says_so(
+    source: str, idle: str | None, silence: float
+) -> None:
+    schema = {"at": "timestamp", "value": "double"}
+    broker = Mqtt("127.0.0.1:1883", ["a"], schema)
+    stream = Stream(
+        broker if source == "mqtt" else Push(schema), "127.0.0.1:1", time="at", idle=idle
+    )
+    assert stream.silence == silence
+    assert replace(stream, time=None, idle=None).silence == math.inf
 
 
 def test_the_name_of_a_file_is_that_of_its_topology(tmp_path: Path) -> None:
