@@ -14,6 +14,7 @@ from holdfast.parties.disk_log import MARK, DiskLog
 from holdfast.parties.history import History
 from holdfast.tuples import Row, Segment
 from holdfast.wire.chunks import Chunk
+from tests.flushing import Flushes
 
 SIZE = 10
 
@@ -70,6 +71,24 @@ def test_the_next_life_goes_on_where_this_one_was(tmp_path: Path) -> None:
         ]
         assert numbers(published) == [0, 1, 2, 3, 4, 5]
         assert history.take_published(SIZE) == []
+
+
+def test_all_that_is_logged_is_safe_before_anybody_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark's checkpoint comes after it, and must not be ahead of it after a power failure."""
+    flushes = Flushes(monkeypatch)
+    with life(tmp_path / "log") as history:
+        history.add(stretch(0, 30), 4, 0)
+        assert flushes.are_safe(tmp_path, "*.log")
+        history.restart(60, 5, 60)
+        assert flushes.are_safe(tmp_path, "*.log")
+        history.replace(200, 6, 0)
+        assert flushes.are_safe(tmp_path, "*.log")
+        history.add_older([stretch(100, 200)])
+        assert flushes.are_safe(tmp_path / "log" / "older", "*.log")
+        history.end_older(100)
+        assert flushes.are_safe(tmp_path, "*.log")
 
 
 def test_what_came_of_an_empty_state_too_early_is_left_out(tmp_path: Path) -> None:

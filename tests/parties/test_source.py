@@ -21,6 +21,7 @@ from holdfast.tail.reading import open_reader
 from holdfast.topology import Push, Security, Topology
 from holdfast.wire.client import LogClient
 from holdfast.wire.errors import RefusedError
+from tests.flushing import Flushes
 from tests.sources.processes import kill_after, save
 from tests.sources.rig import alone, final_rows, party_of, wait_for
 from tests.wire.certificates import Authority
@@ -166,6 +167,22 @@ def test_a_log_that_went_back_is_told_of(
     assert str(party.folder / which) in caplog.text
     hands[0] += 2_000_000
     assert read_numbers(topology, 4) == [0, 1, 2, 3]
+    party.close()
+
+
+def test_rows_are_safe_when_they_are_acknowledged_and_when_they_are_published(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topology = alone(tmp_path, PLAIN, bucket="1s")
+    schema = arrow_schema(topology.streams["readings"])
+    hands = [5_000_000]
+    flushes = Flushes(monkeypatch)
+    party = SourceParty(topology, "readings", schema, clock=clock_of(hands))
+    party.take(numbers(0, 1), 0)
+    assert flushes.are_safe(party.folder / "arrived", "*.log")
+    hands[0] += 1_000_000
+    wait_for(lambda: party.status()["boundary"] == hands[0])
+    assert flushes.are_safe(party.folder / "log", "*.log")
     party.close()
 
 

@@ -7,10 +7,13 @@ import pyarrow as pa
 import pytest
 
 from holdfast.errors import StoreCorruptError
+from holdfast.spark.stages import gate_source
 from holdfast.spark.stages.entries import Entry, Order, Piece
+from holdfast.spark.stages.gate_source import KEPT, GateReader
 from holdfast.spark.stages.journal import Journal
 from holdfast.spark.stages.pieces import journal_ticket, read_journal_ticket
 from holdfast.wire.chunks import Chunk
+from tests.flushing import Flushes
 
 
 def chunk(*values: float) -> Chunk:
@@ -41,6 +44,40 @@ def test_an_entry_comes_back_as_it_was(journal):
     assert [each.chunk.table() for each in read.pieces] == [
         each.chunk.table() for each in written.pieces
     ]
+
+
+def test_an_entry_is_safe_before_spark_can_plan_it(journal, monkeypatch):
+    """Else a power failure leaves a checkpoint that is ahead of its journal."""
+    flushes = Flushes(monkeypatch)
+    seen = []
+    rename = Path.rename
+
+    def see(unfinished, path):
+        seen.append((path, flushes.is_whole(unfinished)))
+        return rename(unfinished, path)
+
+    monkeypatch.setattr(Path, "rename", see)
+    journal.append(entry(state=b"state"))
+    [(path, was_whole)] = seen
+    assert was_whole
+    assert flushes.is_safe(path)
+
+
+def test_entries_go_when_the_checkpoint_is_safe(journal, monkeypatch):
+    """What a power failure takes of the checkpoint is done again with them."""
+    for _ in range(KEPT + 10):
+        journal.append(entry())
+    left = []
+    monkeypatch.setattr(
+        gate_source, "sync_files_at", lambda path: left.append((path, len(list(journal.since(0)))))
+    )
+    reader = object.__new__(GateReader)
+    reader.folder, reader._dropped = journal.folder.parent, 0
+    reader.commit({"entry": KEPT - 1})
+    assert not left
+    reader.commit({"entry": KEPT + 5})
+    assert left == [(journal.folder.parent, KEPT + 10)]
+    assert [each.number for each in journal.since(0)] == [KEPT + 6 + n for n in range(5)]
 
 
 def test_numbers_go_on_after_reopening_even_if_all_was_dropped(journal):
