@@ -21,6 +21,7 @@ from holdfast.sinks.delta import DeltaStore
 from holdfast.sinks.outlets import Store
 from holdfast.sinks.parquet import ParquetStore
 from holdfast.sinks.sql import SqlStore
+from tests.flushing import Flushes
 from tests.sinks.contents import values_in
 
 SIZE = 10
@@ -72,6 +73,34 @@ def test_rows_and_position_are_there_when_the_store_is_opened_again(
         assert store.position == start + 10
         store.close()
     assert values_in(kind, tmp_path) == list(range(100))
+
+
+@pytest.mark.parametrize("kind", ["parquet", "delta"])
+def test_rows_are_safe_before_they_are_acknowledged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """From a power failure: whoever publishes them forgets them then."""
+    flushes = Flushes(monkeypatch)
+    for start in range(0, 50, 10):
+        store = open_store(kind, tmp_path)
+        store.write(batch(start, start + 10), start + 10)
+        assert flushes.are_safe(tmp_path, "*.parquet")
+        assert kind == "parquet" or flushes.are_safe(tmp_path, "*.json")
+        store.close()
+
+
+def test_what_an_earlier_life_has_not_flushed_is_safe_before_its_position_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as killed:
+        killed.setattr(DeltaStore, "_flush", lambda store: None)
+        open_store("delta", tmp_path).write(batch(0, 10), 10)
+    flushes = Flushes(monkeypatch)
+    store = open_store("delta", tmp_path)
+    assert store.position == 10
+    assert flushes.are_safe(tmp_path, "*.parquet")
+    assert flushes.are_safe(tmp_path, "*.json")
+    store.close()
 
 
 @pytest.mark.parametrize("kind", KINDS)
