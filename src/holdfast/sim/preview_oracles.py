@@ -8,7 +8,15 @@ from collections.abc import Iterator, Sequence
 from operator import attrgetter
 from typing import Final
 
-from holdfast.protocol.diagram import Filter, Map, Merge, StagePlan
+from holdfast.protocol.diagram import (
+    CountWindow,
+    Filter,
+    Map,
+    Merge,
+    OrderedJoin,
+    StagePlan,
+    WindowAggregate,
+)
 from holdfast.protocol.gates.order import Variant
 from holdfast.sim.parties import ClientParty, Tap
 from holdfast.sim.paths import Paths
@@ -20,36 +28,56 @@ from holdfast.tuples import Kind, Row
 __all__ = ["check_previews"]
 
 STATELESS: Final = (Filter, Map, Merge)
+MONOTONE: Final = (*STATELESS, OrderedJoin)
+"""Of fewer rows they make fewer, and no others."""
 NOTICED: Final = HEARTBEAT * (MISSED + 2) + 50_000
 """After so long without a word a replica knows that an input has failed."""
 
 
 def check_previews(run: Simulation, right: dict[str, list[Row]]) -> Iterator[str]:
     """All that is wrong with the tentative rows of a run."""
-    chains = _chains(run.scenario.plans)
+    chains = _made_by(STATELESS, run.scenario.plans)
+    monotone = _made_by(MONOTONE, run.scenario.plans)
+    counted = _counted(run.scenario.plans, monotone)
     for (name, stream), tap in run.taps.items():
         if name not in run.scenario.liars:
             who = f"replica {name}, stream {stream}"
             yield from _check_once(who, tap)
-            yield from _check_content(who, tap, right[stream] if stream in chains else None)
+            yield from _check_content(who, tap, right[stream] if stream in monotone else None)
+            yield from _check_groups(who, tap, right[stream] if stream in counted else None)
     for stream, client in run.clients.items():
         who = f"client of {stream}"
         yield from _check_once(who, client)
-        yield from _check_content(who, client, right[stream] if stream in chains else None)
+        yield from _check_content(who, client, right[stream] if stream in monotone else None)
+        yield from _check_groups(who, client, right[stream] if stream in counted else None)
     yield from _check_whole(run, chains)
     yield from _check_blocked(run)
     yield from _check_needless(run)
 
 
-def _chains(plans: Sequence[StagePlan]) -> set[str]:
-    """Streams that each row passes by itself, from the sources on."""
+def _made_by(kinds: tuple[type, ...], plans: Sequence[StagePlan]) -> set[str]:
+    """Streams with nothing but such operators between them and the sources."""
     steps = [step for plan in plans for step in plan.steps]
     made = {stream for step in steps for stream in step.outputs}
-    chains = {stream for step in steps for stream in step.inputs} - made
+    found = {stream for step in steps for stream in step.inputs} - made
     for step in steps:
-        if isinstance(step.operator, STATELESS) and chains.issuperset(step.inputs):
-            chains.update(step.outputs)
-    return chains & made
+        if isinstance(step.operator, kinds) and found.issuperset(step.inputs):
+            found.update(step.outputs)
+    return found & made
+
+
+def _counted(plans: Sequence[StagePlan], monotone: set[str]) -> set[str]:
+    """Streams of windows over such streams, or over sources."""
+    steps = [step for plan in plans for step in plan.steps]
+    made = {stream for step in steps for stream in step.outputs}
+    return {
+        stream
+        for step in steps
+        if isinstance(step.operator, WindowAggregate | CountWindow)
+        and not getattr(step.operator, "anchored", False)
+        and all(each in monotone or each not in made for each in step.inputs)
+        for stream in step.outputs
+    }
 
 
 def _uneven(plans: Sequence[StagePlan]) -> set[str]:
@@ -79,7 +107,7 @@ def _check_once(who: str, party: ClientParty | Tap) -> Iterator[str]:
 def _check_content(
     who: str, party: ClientParty | Tap, right: Sequence[Row] | None
 ) -> Iterator[str]:
-    """Where each row passes by itself, a tentative one is a final one, only earlier."""
+    """Where fewer rows make fewer and no others, a tentative one is a final one, only earlier."""
     if right is None:
         return
     final = Counter(right)
@@ -91,6 +119,21 @@ def _check_content(
                 at = f"{who}, at {time / 1e6:.3f} s"
                 yield f"{at}: tentative row {tuple(row)} is none of the final rows"
                 return
+
+
+def _check_groups(who: str, party: ClientParty | Tap, right: Sequence[Row] | None) -> Iterator[str]:
+    """A window over fewer rows has other values, but not more answers nor of other keys."""
+    if right is None:
+        return
+    final = Counter((row.stime, row.key) for row in right)
+    for time, each in party.shown:
+        if each.kind is not Kind.TENTATIVE:
+            continue
+        more = Counter((row.stime, row.key) for row in each.rows) - final
+        if more:
+            at = f"{who}, at {time / 1e6:.3f} s"
+            yield f"{at}: a tentative answer for {next(iter(more))} too many"
+            return
 
 
 def _check_whole(run: Simulation, chains: set[str]) -> Iterator[str]:
