@@ -131,6 +131,43 @@ def test_a_task_comes_back_after_the_duration_and_not_before() -> None:
     assert b.holdings == {}
 
 
+def given_back_and_not_taken(price: float) -> Rig:
+    """One with a task of its own and three that it has given back: they do not start at home. What
+    is its own may go to a third for this price."""
+    lent = [replace(AB, onward=False), Contract("b", "c", price, price, duration=60 * SECOND)]
+    rig = Rig(lent, a=ones("t", 7), b=ones("u", 1), c=[])
+    rig.settle(50 * SECOND)
+    borrowed = [name for name in rig.runs("b") if name.startswith("t")]
+    assert len(borrowed) == 3
+    rig.unable = set(borrowed)
+    for name in rig.runs("a"):
+        rig.obey("a", rig.managers["a"].measure({name: Load(0.1)}))
+    rig.settle(15 * SECOND)
+    assert set(borrowed) < set(rig.runs("b") + rig.runs("c"))
+    return rig
+
+
+def test_what_is_given_back_does_not_make_other_tasks_dear() -> None:
+    """A unit of it costs 3.9 with the three others, and 0.9 without them."""
+    rig = given_back_and_not_taken(3.8)
+    rig.obey("b", rig.managers["b"].measure({"u0": Load(1.8)}))
+    rig.settle(15 * SECOND)
+    assert rig.runs("c") == []
+    rig.unable = set()
+    rig.settle(40 * SECOND)
+    assert (rig.runs("b"), rig.runs("c")) == (["u0"], [])
+    assert rig.managers["b"].books.ledger.balance("c") == 0
+
+
+def test_what_is_given_back_does_not_make_a_renewal_pay() -> None:
+    """The fourth was worth 3.2 for a period. When that is over, the others are as good as gone."""
+    rig = given_back_and_not_taken(3.2)
+    assert rig.runs("c") == ["u0"]
+    rig.settle(15 * SECOND)
+    assert rig.runs("c") == []
+    assert {each.period for each in rig.managers["c"].books.ledger} == {0}
+
+
 def test_a_move_that_still_pays_is_renewed_and_paid_again() -> None:
     rig = Rig([AB], a=ones("t", 7), b=[])
     rig.settle(130 * SECOND)

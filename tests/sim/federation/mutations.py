@@ -65,6 +65,11 @@ def taken_at_any_price(patch: Patch) -> None:
     patch.setattr(seller_module, "choose_taken", lambda *given, **named: [k for k, _ in given[2]])
 
 
+def what_is_given_back_counts(patch: Patch) -> None:
+    """Whoever offers and renews takes it to stay."""
+    patch.setattr(Office, "staying", property(lambda self: self.books.staying))
+
+
 def without_records(kind: type) -> Callable[[Patch], None]:
     """Do and say things without having written them down."""
 
@@ -236,6 +241,7 @@ def cheats(kind: str) -> Callable[[int], Scenario]:
 MUTATIONS = [
     FederationMutation("promises do not count as load", promises_do_not_count),
     FederationMutation("tasks are taken at any price", taken_at_any_price),
+    FederationMutation("what is given back counts", what_is_given_back_counts),
     FederationMutation("handed over before it is written", without_records(Handed), at_steps=True),
     FederationMutation("taken before it is written", without_records(Took), at_steps=True),
     FederationMutation("given back before it is written", without_records(Back), at_steps=True),

@@ -50,6 +50,7 @@ def test_no_honest_participant_loses_by_cheats_or_pauses(
         draw_federation(2619661816),
         draw_cheats(77040, "says_any_number"),
         draw_replays(77021),
+        draw_steady(1667564896),
     ],
     ids=[
         "a seller that dies again and again",
@@ -59,6 +60,7 @@ def test_no_honest_participant_loses_by_cheats_or_pauses(
         "a buyer that is asked for too much again and again",
         "a renewal that is agreed to when the loan has failed",
         "a task that goes around in circles, and is paid in both directions",
+        "tasks that are given back while others are offered",
     ],
 )
 def test_seeds_that_were_not_right(scenario: Scenario) -> None:

@@ -75,7 +75,7 @@ class Books:
 
     @property
     def staying(self) -> Load:
-        """All that runs here and is not about to go: what one sheds from."""
+        """All that runs here and is not about to be handed over."""
         return total(each.task.load for each in self.holdings.values() if each.is_idle)
 
     @property

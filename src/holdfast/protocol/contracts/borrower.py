@@ -57,16 +57,11 @@ much may be served for one lender that is neither paid nor claimed."""
 
 
 class Borrower:
-    def __init__(
-        self, office: Office, wanted: set[LoanId], runs_there: Callable[[LoanId], bool]
-    ) -> None:
+    def __init__(self, office: Office, runs_there: Callable[[LoanId], bool]) -> None:
         self._office = office
-        self._wanted = wanted
-        """What lenders want back though it is lent on: shared with who lends."""
         self._runs_there = runs_there
         """Whether what is lent on runs at the partner."""
         self._ready: set[LoanId] = set()
-        self._returning: set[LoanId] = set()
         self._halting: set[LoanId] = set()
         self._served: dict[LoanId, int] = {}
         """Microseconds for which I have run a task."""
@@ -76,9 +71,6 @@ class Borrower:
         """Microseconds that were served for a lender and are neither paid nor claimed, less a share
         of what it has paid."""
         self._counted: int | None = None
-
-    def is_leaving(self, key: LoanId) -> bool:
-        return key in self._returning or key in self._wanted
 
     def reports_for(self, lender: str) -> tuple[Report, ...]:
         """The tasks of a lender, wherever they run."""
@@ -225,7 +217,7 @@ class Borrower:
 
     def _is_worth(self, holding: Holding, units: float) -> bool:
         """Whether another period pays. The load is what was measured here, whatever is said."""
-        if self.is_leaving(holding.key) or not math.isfinite(units):
+        if self._office.is_leaving(holding.key) or not math.isfinite(units):
             return False
         contract = self._office.contracts.of(holding.key.lender)
         measured = (Units() if contract is None else contract.units).of(holding.task.load)
@@ -248,7 +240,7 @@ class Borrower:
 
     def _is_early(self, holding: Holding) -> bool:
         """Whether the lender has ordered more than it has got: it takes all that it pays for."""
-        if holding.key in self._returning or not self._runs(holding):
+        if holding.key in self._office.returning or not self._runs(holding):
             return False
         if holding.duration is None:
             return True
@@ -263,10 +255,10 @@ class Borrower:
     def _give_back(self, holding: Holding, now: int) -> None:
         """At once if it is here; else as soon as its own loan is over."""
         if holding.loan is not None:
-            self._wanted.add(holding.key)
-        elif holding.key not in self._returning:
-            self._wanted.discard(holding.key)
-            self._returning.add(holding.key)
+            self._office.wanted.add(holding.key)
+        elif holding.key not in self._office.returning:
+            self._office.wanted.discard(holding.key)
+            self._office.returning.add(holding.key)
             lender = holding.key.lender
             self._office.ask(("back", holding.key), lender, GiveBack(holding.key), now)
 
@@ -280,12 +272,12 @@ class Borrower:
         if loan in self._office.resuming or self._is_early(holding):
             return
         if holding.loan is not None:
-            self._wanted.add(loan)
+            self._office.wanted.add(loan)
         else:
             self._halt(holding)
 
     def _halt(self, holding: Holding) -> None:
-        self._returning.add(holding.key)
+        self._office.returning.add(holding.key)
         self._halting.add(holding.key)
         self._office.answered(("back", holding.key))
         self._office.do(Halt(holding.task.id, holding.running))
@@ -362,7 +354,7 @@ class Borrower:
         self._lost[lender] = lost
 
     def _forget(self, loan: LoanId) -> None:
-        for each in (self._ready, self._returning, self._halting, self._wanted):
+        for each in (self._ready, self._halting, self._office.returning, self._office.wanted):
             each.discard(loan)
         self._served.pop(loan, None)
         self._waiting.pop(loan, None)
@@ -390,9 +382,9 @@ class Borrower:
                 self._give_back(holding, now)
 
     def _is_wanted_home(self, holding: Holding) -> bool:
-        if holding.state is not State.MINE or holding.key in self._returning:
+        if holding.state is not State.MINE or holding.key in self._office.returning:
             return False
-        if holding.key in self._wanted:
+        if holding.key in self._office.wanted:
             return holding.loan is None
         return self._left(holding) <= 0
 
@@ -440,7 +432,7 @@ class Borrower:
                 times.append(since + UNWRITTEN * rules.patience - self._unwritten(holding))
             if holding.is_idle and key not in self._halting:
                 left = self._left(holding)
-                if key in self._returning or left <= 0:
+                if key in self._office.returning or left <= 0:
                     patience = UNPAID * rules.patience
                     left = max(left + patience, patience - self._unpaid(holding) + 1)
                 if left < MOST and self._runs(holding):

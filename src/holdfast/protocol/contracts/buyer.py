@@ -25,10 +25,9 @@ Ship = Callable[[int, str, Sequence[LoanId], int], None]
 
 
 class Buyer:
-    def __init__(self, office: Office, ship: Ship, is_leaving: Callable[[LoanId], bool]) -> None:
+    def __init__(self, office: Office, ship: Ship) -> None:
         self._office = office
         self._ship = ship
-        self._is_leaving = is_leaving
         self.next_round = 0
         self._round: deque[Contract] | None = None
         self._resume = 0
@@ -146,13 +145,13 @@ class Buyer:
             (key, holding.task.load)
             for key, holding in sorted(books.holdings.items())
             if holding.is_idle and holding.onward and contract.allows(holding.task.kind)
-            if not self._is_leaving(key) and (among is None or key in among)
+            if not self._office.is_leaving(key) and (among is None or key in among)
             if (contract.seller, holding.task.id) not in self.apart
             if not self._office.is_held_off(contract.seller, now, holding.task.id)
         ]
         return choose_offer(
             self._office.cost,
-            books.staying,
+            self._office.staying,
             _one_of_each(loads),
             price,
             contract.units,
@@ -210,7 +209,8 @@ class Buyer:
         lots = tuple(
             Lot(key, units.of(loads[key.task]), books.holdings[key].next_epoch)
             for key in keys
-            if key in books.holdings and books.holdings[key].is_idle and not self._is_leaving(key)
+            if key in books.holdings and books.holdings[key].is_idle
+            if not self._office.is_leaving(key)
         )
         self._bids.pop(answer.number, None)
         if lots:

@@ -64,8 +64,6 @@ class Lender:
         """What is to be given back: as which epoch it will run here."""
         self._unable: set[LoanId] = set()
         """What is to be given back, and did not start here: it is tried again."""
-        self.wanted: set[LoanId] = set()
-        """Keys that one's own lender wants back: they are not renewed."""
         self._beaten = 0
         self._served: dict[LoanId, int] = {}
         """Microseconds that partners claim, as far as they can be; receipts follow."""
@@ -269,15 +267,16 @@ class Lender:
     def _review(self, loan: Loan, now: int) -> None:
         """A period is over: have the task back, or pay for another."""
         holding = self._holding(loan.id)
-        books = self._office.books
-        coming = [self._holding(each).task.load for each in books.lent if self._comes_home(each)]
-        everything = books.staying + total(coming)
+        coming = [self._holding(each) for each in self._office.books.lent if self._comes_home(each)]
+        # What goes on to its own lender does not stay.
+        kept = [each.task.load for each in coming if each.key not in self._office.wanted]
+        everything = self._office.staying + total(kept)
         contract = self._office.contracts.to(loan.partner)
         units = Units() if contract is None else contract.units
         keeps = contract is not None and is_worth_keeping_out(
             self._office.cost, everything, holding.task.load, loan.price, units
         )
-        if keeps and holding.key not in self.wanted:
+        if keeps and holding.key not in self._office.wanted:
             # Nobody is made to pay more by a partner that overstates what a task takes.
             amount = min(loan.units, units.of(holding.task.load))
             self._office.write(Asked(loan.id, loan.periods, amount))

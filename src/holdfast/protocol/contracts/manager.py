@@ -71,9 +71,9 @@ class Manager:
         rules = rules or Rules()
         self._office = Office(self.books, cost, contracts, rules, now, bound or {})
         self._lender = Lender(self._office)
-        self._borrower = Borrower(self._office, self._lender.wanted, self._lender.runs)
+        self._borrower = Borrower(self._office, self._lender.runs)
         self._seller = Seller(self._office)
-        self.buyer = Buyer(self._office, self._lender.ship, self._borrower.is_leaving)
+        self.buyer = Buyer(self._office, self._lender.ship)
         self.buyer.next_round = now
 
     @property

@@ -10,6 +10,7 @@ from holdfast.protocol.contracts.commands import Command, Fence, Keep, Persist, 
 from holdfast.protocol.contracts.contract import Contracts
 from holdfast.protocol.contracts.costs import Cost
 from holdfast.protocol.contracts.letters import Bound, Letter, Mark, Post
+from holdfast.protocol.contracts.loads import Load, total
 from holdfast.protocol.contracts.messages import Hello, Message
 from holdfast.protocol.contracts.records import Begun, Record
 from holdfast.protocol.contracts.rules import Rules
@@ -77,6 +78,10 @@ class Office:
         """Partners who did not answer when they should have."""
         self.resuming: set[LoanId] = set()
         """What does not run yet after a crash, for its readers have not said where it was."""
+        self.returning: set[LoanId] = set()
+        """What is given back to its lender, and runs here until that one has prepared it."""
+        self.wanted: set[LoanId] = set()
+        """What lenders want back though it is lent on."""
         self.broken: frozenset[str] = frozenset()
         """Tasks that are to run here and do not."""
         self.expected: int | None = None
@@ -86,6 +91,19 @@ class Office:
         self._buyers: dict[str, _Strikes] = {}
         self._commands: list[Command] = []
         self._questions: dict[Hashable, _Question] = {}
+
+    def is_leaving(self, key: LoanId) -> bool:
+        """Whether it goes back to its lender, now or as soon as it comes home."""
+        return key in self.returning or key in self.wanted
+
+    @property
+    def staying(self) -> Load:
+        """All that runs here for the time to come: what one sheds from. A task that is given back
+        will be gone; counted in, it makes others seem dearer to keep than they are."""
+        holdings = self.books.holdings.values()
+        return total(
+            each.task.load for each in holdings if each.is_idle and not self.is_leaving(each.key)
+        )
 
     def take_commands(self) -> list[Command]:
         commands, self._commands = self._commands, []

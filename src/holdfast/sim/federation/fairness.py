@@ -1,27 +1,122 @@
-"""What nobody may do to itself: take or hand over at a loss, or promise a place twice.
+"""What nobody may do to itself: take, hand over or keep out at a loss, or promise a place twice.
 
-Calculated anew from the books, not by the functions that decide.
+Calculated anew from the books and from what was said, not by the functions that decide.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from holdfast.protocol.contracts import Command, Load, Manager, Persist, State
-from holdfast.protocol.contracts.records import Lent, Promised
+from holdfast.protocol.contracts import (
+    Command,
+    Load,
+    LoanId,
+    LoanState,
+    Manager,
+    Persist,
+    Prepare,
+    Send,
+    State,
+)
+from holdfast.protocol.contracts.messages import GiveBack, Recall
+from holdfast.protocol.contracts.records import Asked, Lent, Offered, Promised
 
-__all__ = ["losses"]
+__all__ = ["Decisions"]
 
 
-def losses(manager: Manager, commands: Sequence[Command], *, is_static: bool) -> Iterator[str]:
-    """What is wrong with decisions just made. Offers bind though loads change while they are
-    answered: unless all `is_static`, only what is promised is judged."""
-    records = [each.record for each in commands if isinstance(each, Persist)]
-    yield from _promised(manager, [each for each in records if isinstance(each, Promised)])
-    if is_static:
-        for each in records:
-            if isinstance(each, Lent):
-                yield from _lent(manager, each)
+class Decisions:
+    """Decisions of one load manager, from its start to its end."""
+
+    def __init__(self) -> None:
+        self._leaving: set[LoanId] = set()
+        """Tasks that it has given back: what it takes from then on is not for long."""
+        self._coming: set[LoanId] = set()
+        """Loans that it brings home."""
+        self._offers: dict[int, tuple[float, Load]] = {}
+        """The price of each offer, and what ran there for the time to come when it was made."""
+        self._later: set[LoanId] = set()
+        """What is handed over by a later one of the commands at hand: the books know it already."""
+
+    def losses(
+        self, manager: Manager, commands: Sequence[Command], *, is_static: bool
+    ) -> Iterator[str]:
+        """What is wrong with decisions just made. Loads change between an offer and its answer:
+        unless all `is_static`, what is handed over is judged by the offer alone."""
+        records = [each.record for each in commands if isinstance(each, Persist)]
+        yield from _promised(manager, [each for each in records if isinstance(each, Promised)])
+        self._later = {lot.key for each in records if isinstance(each, Lent) for lot in each.lots}
+        for command in commands:
+            match command:
+                case Send(_, letter) if isinstance(letter.message, GiveBack):
+                    self._leaving.add(letter.message.loan)
+                case Send(_, letter) if isinstance(letter.message, Recall):
+                    self._coming.add(letter.message.loan)
+                case Prepare(task):
+                    out = [each for each in manager.books.loans if each.state is LoanState.OUT]
+                    self._coming |= {each.id for each in out if each.id.task == task}
+                case Persist(Offered() as offered):
+                    yield from self._offered(manager, offered)
+                case Persist(Lent() as lent):
+                    self._later -= {lot.key for lot in lent.lots}
+                    if is_static:
+                        yield from self._lent(manager, lent)
+                case Persist(Asked() as asked):
+                    yield from self._renewed(manager, asked)
+
+    def _staying(self, manager: Manager) -> Load:
+        return _sum(
+            [
+                each.task.load
+                for key, each in manager.books.holdings.items()
+                if (each.is_idle or key in self._later) and key not in self._leaving
+            ]
+        )
+
+    def _offered(self, manager: Manager, offered: Offered) -> Iterator[str]:
+        """It binds, so it must pay when it is made."""
+        staying = self._staying(manager)
+        self._offers[offered.number] = (offered.price, staying)
+        contract = manager.contracts.to(offered.partner)
+        if contract is None:
+            yield f"{manager.me} offered to {offered.partner} without a contract"
+            return
+        going = _sum([task.load for task in offered.tasks])
+        saved = manager.cost(staying) - manager.cost(staying - going)
+        paid = offered.price * sum(contract.units.of(task.load) for task in offered.tasks)
+        if saved <= paid * (1 - 1e-9):
+            yield f"{manager.me} offers {paid} to save {saved}"
+
+    def _lent(self, manager: Manager, lent: Lent) -> Iterator[str]:
+        """It costs less there than here. One who accepts an offer as it is gets what was offered,
+        whatever has left meanwhile; a higher price is agreed to only now."""
+        books = manager.books
+        going = _sum([books.holdings[lot.key].task.load for lot in lent.lots])
+        price, before = self._offers.get(lent.number, (None, Load()))
+        if price != lent.price:
+            before = _sum([self._staying(manager), going])
+        saved = manager.cost(before) - manager.cost(before - going)
+        paid = sum(lent.price * lot.units for lot in lent.lots)
+        if saved <= paid * (1 - 1e-9):
+            yield f"{manager.me} pays {paid} to save {saved}"
+
+    def _renewed(self, manager: Manager, asked: Asked) -> Iterator[str]:
+        """Another period costs no more than to have it here, with all that comes home as well and
+        is not to go on from here."""
+        books = manager.books
+        loan = books.loan(asked.loan)
+        if loan is None:
+            return
+        coming = [
+            books.holdings[key].task.load
+            for each, key in books.lent.items()
+            if each in self._coming and each != asked.loan and key not in self._leaving
+        ]
+        rest = _sum([self._staying(manager), *coming])
+        task = books.holdings[books.lent[asked.loan]].task.load
+        saved = manager.cost(_sum([rest, task])) - manager.cost(rest)
+        paid = loan.price * asked.units
+        if saved < paid * (1 - 1e-9) - 1e-12:
+            yield f"{manager.me} renews for {paid} to save {saved}"
 
 
 def _promised(manager: Manager, news: Sequence[Promised]) -> Iterator[str]:
@@ -46,17 +141,6 @@ def _promised(manager: Manager, news: Sequence[Promised]) -> Iterator[str]:
         if more > paid * (1 + 1e-9) + 1e-12:
             yield f"{manager.me} promised {each.tasks} at a loss: {more} for {paid}"
         before = after
-
-
-def _lent(manager: Manager, lent: Lent) -> Iterator[str]:
-    """It costs less there than here."""
-    books = manager.books
-    going = [books.holdings[lot.key].task.load for lot in lent.lots]
-    before, after = _sum([books.staying, *going]), books.staying
-    saved = manager.cost(before) - manager.cost(after)
-    paid = sum(lent.price * lot.units for lot in lent.lots)
-    if saved <= paid * (1 - 1e-9):
-        yield f"{manager.me} pays {paid} to save {saved}"
 
 
 def _sum(loads: Sequence[Load]) -> Load:

@@ -23,7 +23,7 @@ from holdfast.protocol.contracts import (
     Task,
 )
 from holdfast.protocol.contracts.records import Lent, Record
-from holdfast.sim.federation.fairness import losses
+from holdfast.sim.federation.fairness import Decisions
 from holdfast.sim.federation.levels import SLOTS
 
 __all__ = ["SLOT", "SLOT_RULES", "Lockstep", "Transfer"]
@@ -69,6 +69,7 @@ class Lockstep:
         self.problems: list[str] = []
         self.journals: dict[str, list[Record]] = {name: [] for name in costs}
         self.managers: dict[str, Manager] = {}
+        self.decisions = {name: Decisions() for name in costs}
         for name, cost in costs.items():
             mine = Contracts(name, [each for each in every if name in (each.buyer, each.seller)])
             start = (phases or {}).get(name, 0) * SLOT
@@ -103,7 +104,7 @@ class Lockstep:
 
     def _obey(self, name: str, commands: list[Command], now: int) -> None:
         manager = self.managers[name]
-        self.problems += losses(manager, commands, is_static=True)
+        self.problems += self.decisions[name].losses(manager, commands, is_static=True)
         for command in commands:
             match command:
                 case Persist(record):

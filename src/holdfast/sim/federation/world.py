@@ -41,7 +41,7 @@ from holdfast.protocol.contracts.records import (
 )
 from holdfast.sim.federation.billing import Bills
 from holdfast.sim.federation.cheating import tamper
-from holdfast.sim.federation.fairness import losses
+from holdfast.sim.federation.fairness import Decisions
 from holdfast.sim.federation.readers import Readers
 from holdfast.sim.federation.scenario import (
     BUCKET,
@@ -82,6 +82,7 @@ class Party:
     journal: list[Record] = field(default_factory=list)
     letters: list[tuple[str, str, Letter]] = field(default_factory=list)
     """Those that bind, sent and received."""
+    decisions: Decisions = field(default_factory=Decisions)
     runs: dict[tuple[str, Epoch], Run] = field(default_factory=dict)
     is_up: bool = True
     life: int = 0
@@ -176,7 +177,8 @@ class FederationWorld:
     def _do(self, party: Party, commands: Sequence[Command]) -> None:
         life = party.life
         if party.name not in self.scenario.cheats:
-            self.problems += losses(party.manager, commands, is_static=self._is_static)
+            decided = party.decisions.losses(party.manager, commands, is_static=self._is_static)
+            self.problems += decided
         for command in commands:
             party.steps += 1
             if self._is_fatal(party):
@@ -483,6 +485,7 @@ class FederationWorld:
         party.skew = max(ahead, latest - self.now)
         party.paused = 0
         party.manager = self._manager(crash.name, party.journal, self.time(party), bound)
+        party.decisions = Decisions()
         self._do(party, party.manager.recover(self.time(party)))
         for task in self.scenario.participants[crash.name].tasks:
             # A client that was not told that its task is taken brings it again.
