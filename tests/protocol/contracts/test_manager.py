@@ -168,6 +168,23 @@ def test_what_is_given_back_does_not_make_a_renewal_pay() -> None:
     assert {each.period for each in rig.managers["c"].books.ledger} == {0}
 
 
+@pytest.mark.parametrize("is_held_up", [True, False])
+def test_a_task_that_comes_home_has_a_place_when_others_are_taken(is_held_up: bool) -> None:
+    """Somebody takes up to four at the price of another, and has lent two."""
+    rig = Rig([AB, Contract("c", "a", 4, 4)], a=ones("t", 6), b=[], c=[])
+    rig.settle(50 * SECOND)
+    assert (len(rig.runs("a")), len(rig.runs("b"))) == (4, 2)
+    rig.unable = set(rig.runs("b")) if is_held_up else set()
+    small = dict.fromkeys(rig.runs("a")[:2], Load(0.0))
+    rig.obey("a", rig.managers["a"].measure(small))
+    rig.settle(15 * SECOND)
+    assert len(rig.runs("a")) == (4 if is_held_up else 6)
+    rig.say("c", "a", Offer(1, 4, tuple(ones("v", 1)), SECOND))
+    rig.now += RULES.gather
+    rig.wake("a")
+    assert [each.tasks for each in rig.take(Answer)] == [()]
+
+
 def test_a_move_that_still_pays_is_renewed_and_paid_again() -> None:
     rig = Rig([AB], a=ones("t", 7), b=[])
     rig.settle(130 * SECOND)

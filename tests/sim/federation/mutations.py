@@ -70,6 +70,11 @@ def what_is_given_back_counts(patch: Patch) -> None:
     patch.setattr(Office, "staying", property(lambda self: self.books.staying))
 
 
+def what_comes_home_does_not_count(patch: Patch) -> None:
+    """Its place is given away meanwhile."""
+    patch.setattr(Lender, "coming", lambda self: Load())
+
+
 def without_records(kind: type) -> Callable[[Patch], None]:
     """Do and say things without having written them down."""
 
@@ -242,6 +247,7 @@ MUTATIONS = [
     FederationMutation("promises do not count as load", promises_do_not_count),
     FederationMutation("tasks are taken at any price", taken_at_any_price),
     FederationMutation("what is given back counts", what_is_given_back_counts),
+    FederationMutation("what comes home does not count", what_comes_home_does_not_count),
     FederationMutation("handed over before it is written", without_records(Handed), at_steps=True),
     FederationMutation("taken before it is written", without_records(Took), at_steps=True),
     FederationMutation("given back before it is written", without_records(Back), at_steps=True),

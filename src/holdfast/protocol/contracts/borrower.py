@@ -10,7 +10,7 @@ from holdfast.protocol.contracts.commands import Halt, Keep, Prepare, Start, Sto
 from holdfast.protocol.contracts.costs import marginal
 from holdfast.protocol.contracts.holdings import Holding, State
 from holdfast.protocol.contracts.ledger import Account, Dispute
-from holdfast.protocol.contracts.loads import Units
+from holdfast.protocol.contracts.loads import Load, Units
 from holdfast.protocol.contracts.messages import (
     Beat,
     Cancel,
@@ -57,8 +57,12 @@ much may be served for one lender that is neither paid nor claimed."""
 
 
 class Borrower:
-    def __init__(self, office: Office, runs_there: Callable[[LoanId], bool]) -> None:
+    def __init__(
+        self, office: Office, runs_there: Callable[[LoanId], bool], coming: Callable[[], Load]
+    ) -> None:
         self._office = office
+        self._coming = coming
+        """What is on its way home, and needs its place again."""
         self._runs_there = runs_there
         """Whether what is lent on runs at the partner."""
         self._ready: set[LoanId] = set()
@@ -226,7 +230,7 @@ class Borrower:
         paid = holding.price * units
         if holding.loan is not None:
             return holding.loan.price * units <= paid
-        rest = self._office.books.expected - holding.task.load
+        rest = self._office.books.expected - holding.task.load + self._coming()
         return marginal(self._office.cost, holding.task.load, rest) <= paid
 
     # Going.

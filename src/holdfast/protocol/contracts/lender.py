@@ -14,7 +14,7 @@ from holdfast.protocol.contracts.choosing import is_worth_keeping_out
 from holdfast.protocol.contracts.commands import Halt, Prepare, Resume, Start, Stop
 from holdfast.protocol.contracts.holdings import Holding, Loan, LoanState
 from holdfast.protocol.contracts.ledger import Account, Dispute
-from holdfast.protocol.contracts.loads import Units, total
+from holdfast.protocol.contracts.loads import Load, Units, total
 from holdfast.protocol.contracts.messages import (
     Alive,
     Beat,
@@ -267,10 +267,7 @@ class Lender:
     def _review(self, loan: Loan, now: int) -> None:
         """A period is over: have the task back, or pay for another."""
         holding = self._holding(loan.id)
-        coming = [self._holding(each) for each in self._office.books.lent if self._comes_home(each)]
-        # What goes on to its own lender does not stay.
-        kept = [each.task.load for each in coming if each.key not in self._office.wanted]
-        everything = self._office.staying + total(kept)
+        everything = self._office.staying + self.coming()
         contract = self._office.contracts.to(loan.partner)
         units = Units() if contract is None else contract.units
         keeps = contract is not None and is_worth_keeping_out(
@@ -289,8 +286,19 @@ class Lender:
         assert loan.asked is not None
         self._office.ask(("renew", loan.id), loan.partner, Renew(loan.id, *loan.asked), now)
 
-    def _comes_home(self, loan: LoanId) -> bool:
-        return loan in self._homing or self._office.is_asking(("recall", loan))
+    def coming(self) -> Load:
+        """All that is on its way home to stay: what its own lender wants back goes on."""
+        coming = [
+            self._holding(each.id) for each in self._office.books.loans if self._comes_home(each)
+        ]
+        return total(each.task.load for each in coming if each.key not in self._office.wanted)
+
+    def _comes_home(self, loan: Loan) -> bool:
+        return (
+            loan.state is LoanState.FENCING
+            or loan.id in self._homing
+            or self._office.is_asking(("recall", loan.id))
+        )
 
     def renewed(self, sender: str, said: Renewed, now: int) -> None:
         loan = self._known(sender, said.loan)

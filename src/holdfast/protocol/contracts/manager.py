@@ -71,8 +71,8 @@ class Manager:
         rules = rules or Rules()
         self._office = Office(self.books, cost, contracts, rules, now, bound or {})
         self._lender = Lender(self._office)
-        self._borrower = Borrower(self._office, self._lender.runs)
-        self._seller = Seller(self._office)
+        self._borrower = Borrower(self._office, self._lender.runs, self._lender.coming)
+        self._seller = Seller(self._office, self._lender.coming)
         self.buyer = Buyer(self._office, self._lender.ship)
         self.buyer.next_round = now
 

@@ -1,15 +1,16 @@
 """Taking load in: offers are gathered for a while, the best paid taken first (ACCEPT_LOAD, 6.6.2).
 
 A place is kept for all that is promised until it is taken, released or over, and counts as load in
-every later decision: no place is promised twice.
+every later decision, as do tasks that are on their way home: no place is promised twice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from holdfast.protocol.contracts.choosing import bid, choose_taken, keep_apart
 from holdfast.protocol.contracts.contract import Contract
+from holdfast.protocol.contracts.loads import Load
 from holdfast.protocol.contracts.messages import Answer, Freed, Offer
 from holdfast.protocol.contracts.office import Office
 from holdfast.protocol.contracts.records import Promised, Unpromised
@@ -27,8 +28,10 @@ VAIN = 8
 
 
 class Seller:
-    def __init__(self, office: Office) -> None:
+    def __init__(self, office: Office, coming: Callable[[], Load]) -> None:
+        """`coming`: what is on its way home, and needs its place again."""
         self._office = office
+        self._coming = coming
         self._offers: dict[str, Offer] = {}
         """The newest of each buyer."""
         self._closing: int | None = None
@@ -133,7 +136,7 @@ class Seller:
     ) -> tuple[float, tuple[str, ...]]:
         """What is taken at which price."""
         office, margin = self._office, self._office.rules.margin
-        everything = office.books.expected
+        everything = office.books.expected + self._coming()
         loads = [(task.id, task.load) for task in tasks]
         taken = choose_taken(office.cost, everything, loads, price, contract.units, margin=margin)
         if taken:

@@ -5,13 +5,12 @@ Calculated anew from the books and from what was said, not by the functions that
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from holdfast.protocol.contracts import (
     Command,
     Load,
     LoanId,
-    LoanState,
     Manager,
     Persist,
     Prepare,
@@ -19,7 +18,7 @@ from holdfast.protocol.contracts import (
     State,
 )
 from holdfast.protocol.contracts.messages import GiveBack, Recall
-from holdfast.protocol.contracts.records import Asked, Lent, Offered, Promised
+from holdfast.protocol.contracts.records import Asked, Failed, Lent, Offered, Promised, Served
 
 __all__ = ["Decisions"]
 
@@ -43,7 +42,7 @@ class Decisions:
         """What is wrong with decisions just made. Loads change between an offer and its answer:
         unless all `is_static`, what is handed over is judged by the offer alone."""
         records = [each.record for each in commands if isinstance(each, Persist)]
-        yield from _promised(manager, [each for each in records if isinstance(each, Promised)])
+        yield from self._promised(manager, [each for each in records if isinstance(each, Promised)])
         self._later = {lot.key for each in records if isinstance(each, Lent) for lot in each.lots}
         for command in commands:
             match command:
@@ -51,17 +50,24 @@ class Decisions:
                     self._leaving.add(letter.message.loan)
                 case Send(_, letter) if isinstance(letter.message, Recall):
                     self._coming.add(letter.message.loan)
-                case Prepare(task):
-                    out = [each for each in manager.books.loans if each.state is LoanState.OUT]
-                    self._coming |= {each.id for each in out if each.id.task == task}
+                case Prepare(task, epoch):
+                    self._coming |= {
+                        loan
+                        for loan, key in manager.books.lent.items()
+                        if key.task == task and manager.books.holdings[key].next_epoch == epoch
+                    }
                 case Persist(Offered() as offered):
                     yield from self._offered(manager, offered)
                 case Persist(Lent() as lent):
                     self._later -= {lot.key for lot in lent.lots}
                     if is_static:
                         yield from self._lent(manager, lent)
+                case Persist(Failed(loan)):
+                    self._coming.add(loan)
                 case Persist(Asked() as asked):
-                    yield from self._renewed(manager, asked)
+                    yield from self._asked(manager, asked)
+                case Persist(Served() as served) if served.loan.lender != manager.me:
+                    yield from self._renewed(manager, served)
 
     def _staying(self, manager: Manager) -> Load:
         return _sum(
@@ -99,48 +105,71 @@ class Decisions:
         if saved <= paid * (1 - 1e-9):
             yield f"{manager.me} pays {paid} to save {saved}"
 
-    def _renewed(self, manager: Manager, asked: Asked) -> Iterator[str]:
-        """Another period costs no more than to have it here, with all that comes home as well and
-        is not to go on from here."""
+    def _asked(self, manager: Manager, asked: Asked) -> Iterator[str]:
+        """Another period costs no more than to have it here, with all that comes home as well."""
         books = manager.books
         loan = books.loan(asked.loan)
         if loan is None:
             return
-        coming = [
-            books.holdings[key].task.load
-            for each, key in books.lent.items()
-            if each in self._coming and each != asked.loan and key not in self._leaving
-        ]
-        rest = _sum([self._staying(manager), *coming])
+        rest = _sum([self._staying(manager), *self._home(manager, own=False)])
         task = books.holdings[books.lent[asked.loan]].task.load
         saved = manager.cost(_sum([rest, task])) - manager.cost(rest)
         paid = loan.price * asked.units
         if saved < paid * (1 - 1e-9) - 1e-12:
             yield f"{manager.me} renews for {paid} to save {saved}"
 
-
-def _promised(manager: Manager, news: Sequence[Promised]) -> Iterator[str]:
-    """Each pays on top of all that runs or was promised before."""
-    books = manager.books
-    new = {(each.buyer, each.number) for each in news}
-    here = [
-        each.task.load
-        for each in books.holdings.values()
-        if each.is_here or each.state is State.PREPARING
-    ]
-    old = [each for key, each in books.promises.items() if key not in new]
-    before = _sum([*here, *(task.load for each in old for task in each.tasks)])
-    for each in news:
-        contract = manager.contracts.of(each.buyer)
-        if contract is None or not contract.low <= each.price <= contract.high:
-            yield f"{manager.me} asked {each.price}, which no contract says"
-            continue
-        after = _sum([before, *(task.load for task in each.tasks)])
-        paid = each.price * sum(contract.units.of(task.load) for task in each.tasks)
-        more = manager.cost(after) - manager.cost(before)
+    def _renewed(self, manager: Manager, served: Served) -> Iterator[str]:
+        """Another period pays on top of all else that stays or comes, unless it is lent on."""
+        holding = manager.books.holdings.get(served.loan)
+        if holding is None or not holding.is_idle:
+            return
+        rest = _sum([*self._taken(manager, served.loan), *self._home(manager, own=True)])
+        more = manager.cost(_sum([rest, holding.task.load])) - manager.cost(rest)
+        paid = holding.price * served.units
         if more > paid * (1 + 1e-9) + 1e-12:
-            yield f"{manager.me} promised {each.tasks} at a loss: {more} for {paid}"
-        before = after
+            yield f"{manager.me} agrees to renew {served.loan} at a loss: {more} for {paid}"
+
+    def _promised(self, manager: Manager, news: Sequence[Promised]) -> Iterator[str]:
+        """Each pays on top of all that runs, comes home or was promised before."""
+        new = {(each.buyer, each.number) for each in news}
+        before = _sum([*self._taken(manager, None, new), *self._home(manager, own=True)])
+        for each in news:
+            contract = manager.contracts.of(each.buyer)
+            if contract is None or not contract.low <= each.price <= contract.high:
+                yield f"{manager.me} asked {each.price}, which no contract says"
+                continue
+            after = _sum([before, *(task.load for task in each.tasks)])
+            paid = each.price * sum(contract.units.of(task.load) for task in each.tasks)
+            more = manager.cost(after) - manager.cost(before)
+            if more > paid * (1 + 1e-9) + 1e-12:
+                yield f"{manager.me} promised {each.tasks} at a loss: {more} for {paid}"
+            before = after
+
+    def _taken(
+        self,
+        manager: Manager,
+        without: LoanId | None = None,
+        new: Collection[tuple[str, int]] = (),
+    ) -> list[Load]:
+        """All that has a place here, but for this one and for promises that are new. Until it is
+        gone, what is given back has one."""
+        books = manager.books
+        here = [
+            each.task.load
+            for key, each in books.holdings.items()
+            if key != without and (each.is_here or each.state is State.PREPARING)
+        ]
+        promised = [each for key, each in books.promises.items() if key not in new]
+        return [*here, *(task.load for each in promised for task in each.tasks)]
+
+    def _home(self, manager: Manager, *, own: bool) -> list[Load]:
+        """All that comes home; with `own`, only what cannot be wanted by somebody else in turn."""
+        books = manager.books
+        return [
+            books.holdings[key].task.load
+            for loan, key in books.lent.items()
+            if loan in self._coming and not (own and key.number)
+        ]
 
 
 def _sum(loads: Sequence[Load]) -> Load:
