@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from tests.sources.processes import python
 
 HOLD = """
 import sys
+import threading
 from pathlib import Path
 from holdfast.parties.guard import FolderGuard
 with FolderGuard(Path(sys.argv[1])) as guard:
@@ -114,6 +116,25 @@ def test_a_process_that_has_got_the_number_of_the_jvm_is_left_alone(
     noted.write_text(f"{pid} {int(began) - 1}")
     with FolderGuard(tmp_path):
         assert jvm.poll() is None
+
+
+def test_a_note_is_never_seen_half_written(tmp_path: Path, jvm: subprocess.Popen[bytes]) -> None:
+    """A process that is killed between two writes would leave its JVM to the next one."""
+    with FolderGuard(tmp_path) as held:
+        held.note_spark(jvm.pid)
+        noted, seen, over = tmp_path / "spark.pid", set(), threading.Event()
+
+        def look() -> None:
+            while not over.is_set():
+                seen.add(noted.read_text())
+
+        looking = threading.Thread(target=look)
+        looking.start()
+        for _ in range(200):
+            held.note_spark(jvm.pid)
+        over.set()
+        looking.join()
+    assert [text.split()[0] for text in seen] == [str(jvm.pid)]
 
 
 def test_a_jvm_that_nobody_has_looked_after_is_gone(tmp_path: Path) -> None:

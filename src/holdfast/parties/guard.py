@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Self
 
 from holdfast.errors import StoreUnavailableError
+from holdfast.parties.whole_files import write_whole
 
 __all__ = ["FolderGuard"]
 
@@ -41,7 +42,7 @@ class FolderGuard:
 
     def note_spark(self, pid: int) -> None:
         """This is the JVM that writes the checkpoint: it may outlive us by a moment."""
-        self._spark.write_text(f"{pid} {_began(pid)}")
+        write_whole(self._spark, f"{pid} {_began(pid)}".encode())
 
     def _end_spark(self) -> None:
         """A JVM whose Python was killed ends by itself, but not at once."""
