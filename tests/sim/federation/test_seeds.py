@@ -50,6 +50,7 @@ def test_no_honest_participant_loses_by_cheats_or_pauses(
         draw_federation(2619661816),
         draw_cheats(77040, "says_any_number"),
         draw_replays(77021),
+        draw_replays(1667565268),
         draw_steady(1667564896),
     ],
     ids=[
@@ -60,6 +61,7 @@ def test_no_honest_participant_loses_by_cheats_or_pauses(
         "a buyer that is asked for too much again and again",
         "a renewal that is agreed to when the loan has failed",
         "a task that goes around in circles, and is paid in both directions",
+        "the same, by a contract without a duration",
         "tasks that are given back while others are offered",
     ],
 )

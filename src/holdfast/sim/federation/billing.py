@@ -62,7 +62,7 @@ class Bills:
         sold: dict[str, int] = defaultdict(int)
         for entry in ledger:
             if entry.seller == ledger.me:
-                sold[entry.loan.task] += _span(entry)
+                sold[entry.loan.task] += self._sold(entry, now)
         spans: dict[str, int] = defaultdict(int)
         for loan, (buyer, task, at) in self.handed.items():
             entries = ledger.of(loan)
@@ -79,6 +79,13 @@ class Bills:
         for task, span in spans.items():
             if span > now + now // 50 + sold[task]:
                 yield f"{ledger.me} pays {span} µs of {task} within {now}: some of it twice"
+
+    def _sold(self, entry: Entry, now: int) -> int:
+        """The time for which somebody runs a task for an entry. One that has no end is paid once,
+        for as long as the task is there."""
+        if entry.duration is not None or entry.loan not in self.handed:
+            return _span(entry)
+        return self.ended.get(entry.loan, now) - self.handed[entry.loan][2]
 
 
 def _span(entry: Entry) -> int:
