@@ -9,6 +9,7 @@ from holdfast.sim.federation import (
     Scenario,
     draw_breakdowns,
     draw_cheats,
+    draw_dates,
     draw_federation,
     draw_pauses,
     draw_replays,
@@ -27,6 +28,7 @@ DRAWS = (
     draw_breakdowns,
     draw_cheats,
     partial(draw_cheats, kind="says_any_number"),
+    draw_dates,
 )
 
 

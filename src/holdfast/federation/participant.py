@@ -186,14 +186,15 @@ class LoadManager:
         participant = self.participant
         records = unpack(self._journal.found)
         latest = Books(participant.name, records).latest
-        self._origin = max(self._clock(), latest) - self._clock.passed()
+        begin = max(self._clock(), latest)
+        self._origin = begin - self._clock.passed()
         return Manager(
             participant.name,
             participant.cost,
             participant.contracts(),
             participant.rules(),
             journal=records,
-            now=self._now(),
+            now=begin,
             bound=self._last_bound(),
         )
 

@@ -59,6 +59,8 @@ class Rig:
         self.numbers = 0
         """Of letters."""
         self.lives: dict[str, int] = {}
+        self.behind: dict[str, int] = {}
+        """Microseconds by which the time of a participant is behind that of others."""
         self.has_readers = False
         """Whether readers answer, when they are told of an epoch."""
         self.contracts = contracts
@@ -71,7 +73,7 @@ class Rig:
                 self.obey(name, self.managers[name].own(task))
 
     def _make(self, name: str) -> Manager:
-        self.lives[name] = max(Books(name, self.journals[name]).life + 1, self.now)
+        self.lives[name] = max(Books(name, self.journals[name]).life + 1, self.time(name))
         mine = [each for each in self.contracts if name in (each.buyer, each.seller)]
         return Manager(
             name,
@@ -79,8 +81,12 @@ class Rig:
             Contracts(name, mine),
             RULES,
             journal=self.journals[name],
-            now=self.now,
+            now=self.time(name),
         )
+
+    def time(self, name: str) -> int:
+        """Of one participant."""
+        return self.now - self.behind.get(name, 0)
 
     def obey(self, name: str, commands: list[Command]) -> None:
         for command in commands:
@@ -91,13 +97,13 @@ class Rig:
                 case Send(to, letter):
                     self.posted.append((name, to, letter.message))
                 case Prepare(task, epoch) if task in self.unable:
-                    self.obey(name, self.managers[name].unable(task, epoch, self.now))
+                    self.obey(name, self.managers[name].unable(task, epoch, self.time(name)))
                 case Prepare(task, epoch):
-                    self.obey(name, self.managers[name].prepared(task, epoch, self.now))
+                    self.obey(name, self.managers[name].prepared(task, epoch, self.time(name)))
                 case Fence(task, epoch) if self.has_readers:
                     self.obey(name, self.managers[name].fenced(task, epoch, 9))
                 case Halt(task, epoch):
-                    self.obey(name, self.managers[name].halted(task, epoch, 7, self.now))
+                    self.obey(name, self.managers[name].halted(task, epoch, 7, self.time(name)))
 
     def say(self, sender: str, to: str, message: Message) -> None:
         """In a letter that is new."""
@@ -106,11 +112,11 @@ class Rig:
         mark = (self.lives[sender], self.numbers)
         bound = Bound() if isinstance(message, LOOSE) else Bound(mark)
         letter = Letter(mark, heard, bound, message)
-        self.obey(to, self.managers[to].receive(sender, letter, self.now))
+        self.obey(to, self.managers[to].receive(sender, letter, self.time(to)))
 
     def wake(self, *names: str) -> None:
         for name in names or self.managers:
-            self.obey(name, self.managers[name].wake(self.now))
+            self.obey(name, self.managers[name].wake(self.time(name)))
 
     def take(self, kind: type[M]) -> list[M]:
         """Take all messages of this kind out of the post."""
@@ -140,7 +146,7 @@ class Rig:
 
     def crash(self, name: str) -> None:
         self.managers[name] = self._make(name)
-        commands = self.managers[name].recover(self.now)
+        commands = self.managers[name].recover(self.time(name))
         self.obey(name, commands)
         for command in commands:
             if isinstance(command, Fence):

@@ -26,6 +26,7 @@ from holdfast.protocol.contracts import (
     letters,
     reconcile,
 )
+from holdfast.protocol.contracts.borrower import UNHEARD
 from holdfast.protocol.contracts.letters import NONE, OVERTAKEN, Bound
 from holdfast.protocol.contracts.messages import (
     Alive,
@@ -437,6 +438,54 @@ def test_a_seller_is_paid_for_what_it_serves_and_not_for_what_it_claims() -> Non
     (dispute,) = ledger.disputes.values()
     assert dispute.theirs > dispute.mine
     assert len(rig.runs("a")) == 5
+
+
+@pytest.mark.parametrize("periods", [1, 50])
+def test_a_date_that_was_set_forward_is_no_proof_of_service(periods: int) -> None:
+    """The buyer was down for a moment, and takes it for an hour: so much is claimed."""
+    rig = lent()
+    rig.settle(10 * SECOND)
+    rig.now += 3600 * SECOND
+    rig.crash("a")
+    rig.say("b", "a", Alive((Report(LOAN, Load(1), True, 3600 * SECOND),)))
+    rig.say("b", "a", HandBack(LOAN, 9, periods, 3600 * SECOND))
+    ledger = rig.managers["a"].books.ledger
+    most = DURATION + UNHEARD * RULES.patience
+    assert ledger.balance("b") >= -4 * most / DURATION * 1.02
+    assert len(ledger.disputes) == 1
+
+
+def test_a_seller_is_paid_little_more_for_each_time_that_a_buyer_dies() -> None:
+    rig = lent()
+    rig.now += 3600 * SECOND
+    deaths = 10
+    for _ in range(deaths):
+        rig.crash("a")
+        rig.say("b", "a", Alive((Report(LOAN, Load(1), True, 10**15),)))
+    rig.say("b", "a", HandBack(LOAN, 9, 1, 10**15))
+    most = 2 * DURATION + deaths * UNHEARD * RULES.patience
+    assert rig.managers["a"].books.ledger.balance("b") >= -4 * most / DURATION * 1.02
+
+
+@pytest.mark.parametrize("is_set_back", [False, True])
+@pytest.mark.parametrize("down", [20, 70, 85, 95, 3600])
+def test_an_honest_seller_is_paid_for_all_that_it_served_while_its_buyer_was_down(
+    down: int, is_set_back: bool
+) -> None:
+    """Until it gave up: it cannot know when the other is there again."""
+    rig = lent()
+    rig.settle(10 * SECOND)
+    rig.fall_silent(down * SECOND, "b")
+    if is_set_back:
+        rig.behind["a"] = rig.now - rig.managers["a"].books.latest
+    rig.crash("a")
+    rig.say("a", "b", Hello())
+    rig.settle(2 * DURATION)
+    ledgers = [rig.managers[name].books.ledger for name in "ab"]
+    assert reconcile(*ledgers) == []
+    assert not any(each.disputes for each in ledgers)
+    served = min(10 + down, DURATION // SECOND + 6 * RULES.patience // SECOND)
+    assert ledgers[1].balance() >= 4 * served / 60 * 0.98
 
 
 def test_a_seller_that_gives_back_at_once_is_paid_for_that_time_and_loses_its_turn() -> None:

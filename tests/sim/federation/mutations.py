@@ -24,6 +24,7 @@ from holdfast.sim.federation import (
     Scenario,
     draw_breakdowns,
     draw_cheats,
+    draw_dates,
     draw_federation,
     draw_pauses,
     draw_replays,
@@ -205,6 +206,11 @@ def claims_are_paid(patch: Patch) -> None:
     patch.setattr(Lender, "_accept", accept)
 
 
+def dates_are_proofs(patch: Patch) -> None:
+    """Whoever was down takes the date's word for how long."""
+    patch.setattr(Lender, "_earlier", lambda self, loan: (loan.served, 10**15))
+
+
 def any_amount_renews(patch: Patch) -> None:
     patch.setattr(Borrower, "_is_worth", lambda self, holding, units: True)
 
@@ -266,6 +272,7 @@ MUTATIONS = [
     FederationMutation("renewals are not booked", renewals_not_booked),
     FederationMutation("the debtor is believed", the_debtor_is_believed, cheats("pays_nothing")),
     FederationMutation("claims are paid", claims_are_paid, cheats("claims_more")),
+    FederationMutation("dates are proofs", dates_are_proofs, draw_dates),
     FederationMutation("any amount renews", any_amount_renews, cheats("renews_for_nothing")),
     FederationMutation("replays are heard", replays_are_heard, draw_replays),
     FederationMutation("pauses are not excused", pauses_are_not_excused, draw_pauses),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from holdfast.protocol.contracts import SECOND, Entry, Ledger, LoanId, Rules
+import pytest
+
+from holdfast.protocol.contracts import SECOND, Account, Entry, Ledger, LoanId, Rules
 from holdfast.sim.federation.billing import Bills
 
 OUT, BACK, AGAIN = LoanId("a", 1, "t"), LoanId("b", 1, "t"), LoanId("a", 2, "t")
@@ -29,3 +31,16 @@ def test_one_time_is_not_paid_twice_when_the_circle_is_over() -> None:
     bills, ledger = circle(5 * SECOND)
     (said,) = bills.buyer_losses(ledger, Rules(), 100 * SECOND)
     assert said.endswith("some of it twice")
+
+
+@pytest.mark.parametrize(("down", "is_right"), [((), False), (((50 * SECOND, True),), True)])
+def test_what_one_may_pay_too_much_is_counted_by_restarts_within_the_loan(
+    down: tuple[tuple[int, bool], ...], is_right: bool
+) -> None:
+    """Those before and after it tell nothing."""
+    others = [(SECOND, True), (99 * SECOND, True)]
+    bills = Bills(handed={OUT: ("a", "t", 10 * SECOND)}, ended={OUT: 60 * SECOND})
+    bills.restarts["a"] = sorted([*others, *down])
+    paid = [Entry(OUT, at, "b", 1, 1, PERIOD) for at in range(7)]
+    ledger = Ledger("a", paid, {OUT: Account(7, 70 * SECOND)})
+    assert (list(bills.buyer_losses(ledger, Rules(), 100 * SECOND)) == []) is is_right

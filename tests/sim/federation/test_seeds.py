@@ -10,6 +10,7 @@ import pytest
 from holdfast.sim.federation import (
     draw_breakdowns,
     draw_cheats,
+    draw_dates,
     draw_federation,
     draw_pauses,
     draw_replays,
@@ -30,7 +31,9 @@ def test_seeds(first: int) -> None:
         assert not problems, f"replay: try_federation(draw_federation({seed}))\n{problems}"
 
 
-@pytest.mark.parametrize("draw", [draw_breakdowns, draw_cheats, draw_pauses, draw_replays])
+@pytest.mark.parametrize(
+    "draw", [draw_breakdowns, draw_cheats, draw_dates, draw_pauses, draw_replays]
+)
 @pytest.mark.parametrize("first", range(0, 30, BATCH))
 def test_no_honest_participant_loses_by_cheats_or_pauses(
     first: int, draw: Callable[[int], Scenario]
@@ -51,6 +54,8 @@ def test_no_honest_participant_loses_by_cheats_or_pauses(
         draw_cheats(77040, "says_any_number"),
         draw_replays(77021),
         draw_replays(1667565268),
+        draw_cheats(1667565386),
+        draw_dates(3119230168),
         draw_steady(1667564896),
     ],
     ids=[
@@ -62,6 +67,8 @@ def test_no_honest_participant_loses_by_cheats_or_pauses(
         "a renewal that is agreed to when the loan has failed",
         "a task that goes around in circles, and is paid in both directions",
         "the same, by a contract without a duration",
+        "a date that is set forward while a buyer is down",
+        "a date that is set back, between honest ones",
         "tasks that are given back while others are offered",
     ],
 )

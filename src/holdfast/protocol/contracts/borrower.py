@@ -41,7 +41,7 @@ from holdfast.protocol.contracts.records import (
 )
 from holdfast.protocol.contracts.tasks import LoanId
 
-__all__ = ["UNWRITTEN", "Borrower"]
+__all__ = ["UNHEARD", "UNWRITTEN", "Borrower"]
 
 
 MOST: Final = 1 << 62
@@ -54,6 +54,9 @@ come more often than that."""
 UNPAID: Final = 4
 """Times `Rules.patience`: how long a task goes on that was given back and is not taken, and how
 much may be served for one lender that is neither paid nor claimed."""
+UNHEARD: Final = 2 + UNPAID + 1
+"""Times `Rules.patience`: the most that is served for a lender that is down, beyond what it has
+ordered or acknowledged: until it is given back, until it is given up, and while it is halted."""
 
 
 class Borrower:

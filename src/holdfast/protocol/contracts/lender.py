@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from holdfast.protocol.contracts.borrower import UNHEARD
 from holdfast.protocol.contracts.choosing import is_worth_keeping_out
 from holdfast.protocol.contracts.commands import Halt, Prepare, Resume, Start, Stop
 from holdfast.protocol.contracts.holdings import Holding, Loan, LoanState
@@ -71,8 +72,12 @@ class Lender:
         """How long a task has not run at its partner, less how long it has, and when it was looked
         at: one that runs half of the time or less comes home."""
         self._recalled: set[LoanId] = set()
-        self._before = {each.id: each.served for each in office.books.loans}
-        """What was served in earlier lives."""
+        self._before = {
+            each.id: self._earlier(each)
+            for each in office.books.loans
+            if each.state is not LoanState.SHIPPING
+        }
+        """How long each loan was served when this life began: at least, and at most."""
 
     def excuse(self, gap: int, now: int) -> None:
         """We were not running: nobody had that time."""
@@ -239,16 +244,30 @@ class Lender:
             self._fail(loan, now)
 
     def _accept(self, loan: Loan, claim: int, now: int) -> int:
-        """As much of a claim as can be: nothing was served before it was handed over. What we have
-        seen in an earlier life goes by the date, which may have been set back since."""
+        """The part of a claim that is possible. Nothing was served before the task was handed over;
+        of the time before this life the date says how long it was, which may have been set since,
+        back or forward. So it counts between two bounds only."""
         passed = max(0, now - loan.handed)
         started = self._office.started
-        if loan.handed < started:
-            lenience = (loan.duration or 0) + 2 * self._office.rules.patience
-            passed = max(passed, self._before.get(loan.id, 0) + now - started + lenience)
+        if loan.id in self._before:
+            least, most = self._before[loan.id]
+            passed = now - started + max(least, min(started - loan.handed, most))
         claim = min(claim, passed + passed // DRIFT)
         self._served[loan.id] = max(claim, self._served_by(loan))
         return self._served[loan.id]
+
+    def _earlier(self, loan: Loan) -> tuple[int, int]:
+        """Bounds of the service of earlier lives: what is written down, and what a partner has
+        served beyond that. An honest one ends by itself, some time after what was ordered."""
+        duration, patience = loan.duration or 0, self._office.rules.patience
+        # The partner may have agreed to the first period, or to another, and not been heard.
+        asked = 1 if loan.asked is None else loan.asked[0] + 1
+        ordered = max(loan.periods, asked) * duration
+        most = max(loan.served, ordered) + UNHEARD * patience
+        if self._office.started <= self._office.books.latest:
+            # The date was set back: it says nothing.
+            return most, most
+        return min(loan.served + duration + 2 * patience, most), most
 
     def _served_by(self, loan: Loan) -> int:
         return max(loan.served, self._served.get(loan.id, 0))

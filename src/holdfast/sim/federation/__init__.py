@@ -6,6 +6,7 @@ A scenario is drawn from a seed, run, and judged: `try_federation(draw_federatio
 from holdfast.sim.federation.drawing import (
     draw_breakdowns,
     draw_cheats,
+    draw_dates,
     draw_federation,
     draw_pauses,
     draw_replays,
@@ -23,6 +24,7 @@ __all__ = [
     "Scenario",
     "draw_breakdowns",
     "draw_cheats",
+    "draw_dates",
     "draw_federation",
     "draw_pauses",
     "draw_replays",

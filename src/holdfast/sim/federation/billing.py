@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
 from holdfast.protocol.contracts import Entry, Epoch, Ledger, LoanId, Rules
-from holdfast.protocol.contracts.borrower import UNWRITTEN
+from holdfast.protocol.contracts.borrower import UNHEARD, UNWRITTEN
 from holdfast.protocol.contracts.records import Borrowed
 from holdfast.sim.federation.scenario import BUCKET
 
@@ -32,7 +32,8 @@ class Bills:
     handed: dict[LoanId, tuple[str, str, int]] = field(default_factory=dict)
     """Who handed over which task, and when."""
     ended: dict[LoanId, int] = field(default_factory=dict)
-    restarts: Counter[str] = field(default_factory=Counter)
+    restarts: dict[str, list[tuple[int, bool]]] = field(default_factory=lambda: defaultdict(list))
+    """When a participant was started anew, and whether its date was set meanwhile."""
 
     def seller_losses(
         self, ledger: Ledger, rules: Rules, acknowledging: Collection[str]
@@ -40,7 +41,7 @@ class Bills:
         """Nobody serves for nothing for longer than what was ordered, and a few patiences; nor for
         those that are `acknowledging`, on a network that is well, for what they acknowledge. Who is
         started anew has forgotten what was not written down, each time."""
-        forgotten = self.restarts[ledger.me] * (UNWRITTEN * rules.patience + BUCKET)
+        forgotten = len(self.restarts[ledger.me]) * (UNWRITTEN * rules.patience + BUCKET)
         for (seller, loan), lent in self.borrowed.items():
             if seller != ledger.me or lent.duration is None:
                 continue
@@ -57,8 +58,7 @@ class Bills:
     def buyer_losses(self, ledger: Ledger, rules: Rules, now: int) -> Iterator[str]:
         """Nobody pays for more than the time for which a task was away, and a period ahead; nor
         for one time twice, unless it came back by another way meanwhile: then it is paid for that.
-        Who is started anew cannot know what it has not written down."""
-        restarts = self.restarts[ledger.me]
+        Who is started anew cannot know what it has not written down, each time."""
         sold: dict[str, int] = defaultdict(int)
         for entry in ledger:
             if entry.seller == ledger.me:
@@ -71,14 +71,23 @@ class Bills:
             span = sum(map(_span, entries))
             away = self.ended.get(loan, now) - at
             ahead = 0 if loan in ledger.settled else entries[0].duration
-            if restarts:
-                ahead += entries[0].duration + 2 * rules.patience
+            ahead += self._unknown(ledger.me, entries[0].duration, rules, at, at + away)
             spans[task] += span - ahead
             if span > away + away // 50 + ahead:
                 yield f"{buyer} pays {span} µs of {loan}, which was away for {away}"
         for task, span in spans.items():
             if span > now + now // 50 + sold[task]:
                 yield f"{ledger.me} pays {span} µs of {task} within {now}: some of it twice"
+
+    def _unknown(self, name: str, duration: int, rules: Rules, begin: int, end: int) -> int:
+        """Microseconds of a loan that one cannot know who was down in it. If its date was set, it
+        may have been down for long: the partner may have served until it gave up."""
+        found, patience = 0, 2
+        for at, is_set in self.restarts[name]:
+            if begin < at <= end:
+                patience = UNHEARD if is_set else patience
+                found += duration + patience * rules.patience
+        return found
 
     def _sold(self, entry: Entry, now: int) -> int:
         """The time for which somebody runs a task for an entry. One that has no end is paid once,

@@ -38,6 +38,7 @@ __all__ = [
     "RULES",
     "draw_breakdowns",
     "draw_cheats",
+    "draw_dates",
     "draw_federation",
     "draw_pauses",
     "draw_replays",
@@ -137,6 +138,22 @@ def draw_cheats(seed: int, kind: str | None = None) -> Scenario:
         if random.random() < 0.3
         else (),
     )
+
+
+def draw_dates(seed: int) -> Scenario:
+    """All that is honest is killed, once or several times, and has another date afterwards; sellers
+    that cheat claim that they have served for all that time."""
+    random = Random(f"dates {seed}")
+    scenario = draw_cheats(seed, random.choice(["claims_more", "claims_more", "pays_nothing"]))
+    crashes, steps = list(scenario.crashes), []
+    for name in sorted(scenario.participants.keys() - scenario.cheats.keys()):
+        at = random.randrange(5 * SECOND, 14 * SECOND)
+        by = random.choice([-3600, 3600, 3600]) * SECOND
+        steps.append(Step(name, at - random.randrange(2 * SECOND), by))
+        for _ in range(random.choice([1, 1, 3])):
+            crashes.append(Crash(name, at, random.choice([SECOND // 10, SECOND, 3 * SECOND])))
+            at += random.randrange(SECOND // 2, 5 * SECOND)
+    return replace(scenario, crashes=crashes, steps=steps)
 
 
 def _draw(random: Random, seed: int, *, faults: bool) -> Scenario:

@@ -475,14 +475,15 @@ class FederationWorld:
     def _restart(self, crash: Crash) -> None:
         party = self.parties[crash.name]
         party.is_up = True
-        self.bills.restarts[crash.name] += 1
         if self.scenario.seed % 2:
             # Whenever a journal is written anew, the books stay the same.
             party.journal = [Books(crash.name, party.journal).summary()]
         bound = {to: each.bound.mark for me, to, each in party.letters if me == party.name}
         latest = Books(crash.name, party.journal).latest
         ahead = sum(e.by for e in self.scenario.steps if e.name == crash.name and e.at <= self.now)
-        party.skew = max(ahead, latest - self.now)
+        skew = max(ahead, latest - self.now)
+        self.bills.restarts[crash.name].append((self.now, skew != party.skew))
+        party.skew = skew
         party.paused = 0
         party.manager = self._manager(crash.name, party.journal, self.time(party), bound)
         party.decisions = Decisions()
