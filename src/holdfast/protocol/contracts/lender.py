@@ -77,7 +77,7 @@ class Lender:
             for each in office.books.loans
             if each.state is not LoanState.SHIPPING
         }
-        """How long each loan was served when this life began: at least, and at most."""
+        """Bounds of the time that each loan had been served when this life began."""
 
     def excuse(self, gap: int, now: int) -> None:
         """We were not running: nobody had that time."""

@@ -33,7 +33,7 @@ class Bills:
     """Who handed over which task, and when."""
     ended: dict[LoanId, int] = field(default_factory=dict)
     restarts: dict[str, list[tuple[int, bool]]] = field(default_factory=lambda: defaultdict(list))
-    """When a participant was started anew, and whether its date was set meanwhile."""
+    """Restarts of a participant, with whether its date was set meanwhile."""
 
     def seller_losses(
         self, ledger: Ledger, rules: Rules, acknowledging: Collection[str]
