@@ -65,7 +65,7 @@ class Borrower:
     ) -> None:
         self._office = office
         self._coming = coming
-        """What is on its way home, and needs its place again."""
+        """Tasks on their way home, which need their places again."""
         self._runs_there = runs_there
         """Whether what is lent on runs at the partner."""
         self._ready: set[LoanId] = set()

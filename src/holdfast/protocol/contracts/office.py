@@ -93,7 +93,7 @@ class Office:
         self._questions: dict[Hashable, _Question] = {}
 
     def is_leaving(self, key: LoanId) -> bool:
-        """Whether it goes back to its lender, now or as soon as it comes home."""
+        """True of a task that goes back to its lender, now or when it comes home."""
         return key in self.returning or key in self.wanted
 
     @property
