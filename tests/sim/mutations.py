@@ -434,6 +434,13 @@ def usual_delays_of_another_clock(patch: Patch) -> None:
     patch.setattr(Order, "excuse", excuse)
 
 
+def slow_clocks_never_learned(patch: Patch) -> None:
+    def note(self: Any, now: int, end: int) -> None:
+        self._lags.append((now - end, end))
+
+    patch.setattr(Order, "_note_lag", note)
+
+
 MUTATIONS = [
     Mutation("clock stands while ahead", clock_stands_while_ahead, CLOCKS),
     Mutation(
@@ -443,6 +450,7 @@ MUTATIONS = [
         13,
     ),
     Mutation("usual delays of another clock", usual_delays_of_another_clock, CLOCKS, 27),
+    Mutation("slow clocks never learned", slow_clocks_never_learned, CLOCKS, 732001869),
     Mutation(
         "silence by the machine's clock",
         lambda patch: patch.setattr(EventClock, "_time", lambda self, now, passed: now),

@@ -53,6 +53,8 @@ FOUND = [
     (48, Options(faults="clocks")),
     # Silence of a source whose first row says the time 0, on a machine whose clock is ahead.
     (71, Options(faults="clocks")),
+    # A source that waits for its clock was always later than usual: previews for as long as it did.
+    (732001869, Options(faults="clocks")),
     # Each stretch that was given up put off the next preview.
     (990100206, Options(faults="restarts")),
     # A stage whose readers had no room seemed to correct, so that what depends on it was not read.

@@ -301,6 +301,48 @@ def test_after_our_clock_was_set_nothing_is_missed_that_comes_as_usual() -> None
     assert gate.due(correcting=False) == 810 + step + 4 + 50
 
 
+@pytest.mark.parametrize("phase", [1, 15, 60])
+@pytest.mark.parametrize("variant", [P, D])
+def test_what_comes_later_and_later_while_a_clock_is_waited_for_is_not_missed(
+    variant: Variant, phase: int
+) -> None:
+    """Buckets of 90 come every 100: a source waits for the clock of its machine, which may take ten
+    hours."""
+    size, delay = 90, 270
+    delays = Delays(delay, failing=variant, correcting=variant, patience=7)
+    gate = Order(("a", "b"), size, delays, 0)
+
+    def run(first: int, stop: int, start: int, every: int, noise: int = 0) -> int:
+        for k in range(first, stop):
+            now = start + (k + 1 - first) * every + k * 7 % (noise + 1)
+            bucket = piece(k * size, (k + 1) * size)
+            gate.take("a", bucket, now)
+            assert gate.due(correcting=False) > now + phase, f"bucket {k}"
+            gate.take("b", bucket, now + phase)
+            process(gate)
+        return start + (stop - first) * every
+
+    caught_up = run(80, 300, run(0, 80, 0, size), 100, noise=20)
+    run(300, 400, caught_up, size)
+    # What does not come is missed as ever.
+    gate.take("a", piece(400 * size, 401 * size), caught_up + 101 * size)
+    usual = caught_up + 101 * size + phase
+    assert usual - size < gate.due(correcting=False) - delay <= usual
+
+
+@pytest.mark.parametrize("late", [SIZE // 2, SIZE, 4 * SIZE])
+def test_what_is_late_for_a_while_is_not_usual(late: int) -> None:
+    gate = make(max_delay=50)
+    fill(gate, 200)
+    for k in range(20, 60):
+        end = (k + 1) * SIZE
+        for stream in gate.streams:
+            gate.take(stream, piece(k * SIZE, end), end + 2 + late + k * 7 % 5)
+        process(gate)
+    gate.take("a", piece(600, 610), 611)
+    assert gate.due(correcting=False) == 662
+
+
 # Previews
 
 

@@ -24,6 +24,7 @@ from statistics import median_high
 from typing import Any, Final
 
 from holdfast.errors import InvalidArgumentError
+from holdfast.protocol.clock import SLOWER
 from holdfast.protocol.gates.by_bucket import ByBucket
 from holdfast.protocol.gates.waiting import Shelf, Waiting
 from holdfast.tuples import Row, Segment, bucket_of, weight_of
@@ -32,6 +33,8 @@ __all__ = ["Delays", "Order", "Stretch", "Variant"]
 
 LAGS: Final = 64
 """So many buckets tell how long after its end a bucket is usually complete."""
+RECENT: Final = 16
+"""So many do while a source waits for the clock of its machine: each is later than the last one."""
 WAITS: Final = 15
 """So many times when some were complete tell how long the first of them is usually waited for."""
 
@@ -149,8 +152,8 @@ class Order:
         self._complete = first
         self._advanced = now
         self._not_before = now
-        self._lags: deque[int] = deque(maxlen=LAGS)
-        """How long after its end, by our clock, a bucket was complete."""
+        self._lags: deque[tuple[int, int]] = deque(maxlen=LAGS)
+        """How long after its end, by our clock, a bucket was complete, and its end."""
         self._waits: deque[int] = deque(maxlen=WAITS)
         """The same of the first of several that were complete at once."""
         self._wait = 0
@@ -208,7 +211,19 @@ class Order:
                 self._wait = median_high(self._waits)
             self._complete = complete
             self._advanced = now
-            self._lags.append(now - complete * self.size)
+            self._note_lag(now, complete * self.size)
+
+    def _note_lag(self, now: int, end: int) -> None:
+        """A source that waits for the clock of its machine takes a ninth longer for every bucket:
+        what was usual long ago is not any more, and would never be again."""
+        self._lags.append((now - end, end))
+        recent = [*self._lags][-RECENT:]
+        if len(recent) < RECENT:
+            return
+        lags = [lag for lag, _ in recent]
+        steady = [lag - end // (SLOWER - 1) for lag, end in recent]
+        if 2 * (max(steady) - min(steady)) < max(lags) - min(lags):
+            self._lags = deque(recent, LAGS)
 
     def _by_bucket(self, rows: Sequence[Row]) -> Iterator[tuple[int, Iterator[Row]]]:
         return groupby(rows, lambda row: bucket_of(row.stime, self.size))
@@ -336,7 +351,7 @@ class Order:
         """When this bucket would usually have been complete."""
         if not self._lags:
             return self._advanced + self.size
-        return (number + 1) * self.size + min(self._lags)
+        return (number + 1) * self.size + min(self._lags)[0]
 
     def next_preview(
         self,
