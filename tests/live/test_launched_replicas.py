@@ -31,7 +31,8 @@ def test_a_job_of_launched_drivers(tmp_path: Path) -> None:
     )
     config = Config(
         pools=pools,
-        linger=60.0,
+        # Each of the four is waited for, however long its Spark takes to start.
+        linger=180.0,
         storage=str(tmp_path / "storage"),
         work=str(tmp_path / "work"),
     )
