@@ -16,7 +16,8 @@ from holdfast.errors import StoreUnavailableError
 from holdfast.protocol.verification import JobState, Run, Standing, basis_of
 from holdfast.verify import client
 from holdfast.verify.client import FIRST_LOOK, LAST_LOOK, Pauses, Verifiers
-from holdfast.verify.journal import Entry, Journal
+from holdfast.verify.journal import Journal
+from holdfast.verify.register import Entry
 from holdfast.verify.server import VerifierServer
 from holdfast.wire.client import act
 from holdfast.wire.errors import RefusedError, UnreachableError

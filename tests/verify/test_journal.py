@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import StoreCorruptError, StoreUnavailableError
-from holdfast.verify.journal import NAME, Entry, Journal
+from holdfast.verify.journal import NAME, Journal
+from holdfast.verify.register import Entry
 from tests.verify.charters import report, told
 
 ENTRIES = [Entry(float(number), told(1, report(1, str(number)))) for number in range(3)]

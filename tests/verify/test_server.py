@@ -15,8 +15,9 @@ import pytest
 from harness.floods import BOUND, flood, peak_memory
 from holdfast.protocol.verification import JobState, Kind, Run, Standing
 from holdfast.verify.client import Verifiers
-from holdfast.verify.journal import Entry, Journal
+from holdfast.verify.journal import Journal
 from holdfast.verify.messages import MAX_CALL, Answer, Asked, Envelopes, decode, encode
+from holdfast.verify.register import Entry
 from holdfast.verify.server import MAX_WAITING, VerifierServer
 from holdfast.wire.client import LogClient, act
 from holdfast.wire.errors import RefusedError, WireError

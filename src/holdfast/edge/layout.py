@@ -16,7 +16,7 @@ from holdfast.errors import InvalidArgumentError
 from holdfast.protocol.edge.messages import Guarantee
 from holdfast.protocol.edge.messages import Query as Asked
 from holdfast.topology.addresses import is_loopback, parse_address
-from holdfast.topology.checks import check_fields
+from holdfast.topology.field_checks import check_fields
 from holdfast.topology.files import read_whole
 from holdfast.topology.kinds import (
     ADDRESS,

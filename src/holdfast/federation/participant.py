@@ -60,11 +60,11 @@ from holdfast.protocol.contracts import (
 )
 from holdfast.protocol.contracts.letters import NONE, Mark
 from holdfast.protocol.contracts.messages import Answer
-from holdfast.protocol.messages import Message as LinkMessage
 from holdfast.verify.journal import Journal
 from holdfast.verify.signing import KEY_SIZE, Signer
 from holdfast.wire.client import LogClient
 from holdfast.wire.errors import WireError
+from holdfast.wire.frames import Message as LinkMessage
 from holdfast.wire.outbox import Outbox
 from holdfast.wire.security import Security
 from holdfast.wire.server import LogServer

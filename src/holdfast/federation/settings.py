@@ -27,7 +27,7 @@ from holdfast.protocol.contracts import (
     queueing,
 )
 from holdfast.topology.addresses import is_loopback, parse_address
-from holdfast.topology.checks import check_fields
+from holdfast.topology.field_checks import check_fields
 from holdfast.topology.files import read_whole
 from holdfast.topology.kinds import (
     ADDRESS,

@@ -1,50 +1,36 @@
-"""The kinds of value that fields of a topology take."""
+"""Field types that any settings file can use."""
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from typing import Any, Final, TypeVar
 
-from holdfast.aggregates import Aggregate
 from holdfast.errors import InvalidArgumentError
 from holdfast.intervals import parse_interval
 from holdfast.topology.addresses import read_address
-from holdfast.topology.aggregation import read_aggregate, write_aggregate
-from holdfast.topology.columns import Column, check_column, read_columns, read_schema
-from holdfast.topology.expressions import read_expression, read_query
 from holdfast.topology.problems import did_you_mean, show
-from holdfast.topology.settings import Inline, Kind, Refused, Setting, is_not, optional
+from holdfast.topology.settings import Inline, Kind, Refused, is_not
 from holdfast.topology.spans import Span
 
 __all__ = [
     "ADDRESS",
-    "AGGREGATES",
-    "COLUMN",
-    "COLUMNS",
-    "DELAY",
-    "EXPRESSION",
-    "EXPRESSIONS",
     "FLAG",
-    "FUNCTION",
     "HOST",
     "NAME",
     "NAMES",
     "NUMBER",
-    "QUERY",
-    "SCHEMA",
     "TEXT",
-    "TOPICS",
-    "URL",
     "VARIABLE",
     "Interval",
     "choice",
     "inline",
     "interval",
-    "retention",
+    "listed",
+    "matching",
+    "read_text",
     "whole",
 ]
 
@@ -56,7 +42,7 @@ _LONGEST_NAME: Final = 100
 """Names become folders."""
 
 
-def _read_text(value: Any) -> str:
+def read_text(value: Any) -> str:
     if not isinstance(value, str):
         raise is_not(value, "a text")
     if not value.strip():
@@ -66,7 +52,7 @@ def _read_text(value: Any) -> str:
     return value
 
 
-def _matching(pattern: str, what: str, remedy: str, *, hidden: bool = False) -> Kind[str, str]:
+def matching(pattern: str, what: str, remedy: str, *, hidden: bool = False) -> Kind[str, str]:
     """Text of one form; `hidden`: not to be shown in errors, for it may hold a secret."""
     compiled = re.compile(pattern, re.ASCII)
 
@@ -132,12 +118,6 @@ def interval(least: str = "1us") -> Kind[Interval, Span]:
     return Kind("an interval", read, str)
 
 
-def _read_delay(value: Any) -> Span | float:
-    if value in ("forever", math.inf):
-        return math.inf
-    return interval().read(value)
-
-
 def choice(*options: str) -> Kind[str, str]:
     """One of several words."""
     what = "one of " + ", ".join(options)
@@ -166,18 +146,7 @@ def inline(what: str, tables: Mapping[str, type[Item]]) -> Kind[Item, Item]:
     return Kind(f"one of {words}", read, shape=Inline(tables))
 
 
-def retention() -> Setting[Interval | None, Span | None]:
-    """The field of whoever has a log."""
-    return optional(
-        interval(),
-        "How much of its log is kept for readers that have not acknowledged it; more than the "
-        "`max_delay` and the windows downstream together.",
-        example='"10m"',
-        default="all of it",
-    )
-
-
-def _listed(
+def listed(
     what: str, read: Callable[[Any], Item], write: Callable[[Item], Any] = lambda item: item
 ) -> Kind[Iterable[Any], tuple[Item, ...]]:
     """A list that is not empty, of items of one kind."""
@@ -200,73 +169,30 @@ def _listed(
     return Kind(what, read_all, lambda kept: [write(item) for item in kept])
 
 
-def _read_topic(value: Any) -> str:
-    """A filter of MQTT: `+` is one level, `#` all that follow; each alone between slashes."""
-    topic = _read_text(value)
-    levels = topic.split("/")
-    misplaced = "#" in levels[:-1] or any(
-        sign in level and level != sign for level in levels for sign in "#+"
-    )
-    if misplaced or len(topic.encode()) > 65535:
-        raise Refused.because(
-            f"{show(value)} is no filter of topics",
-            "let + and # stand alone between slashes, # at the end: sensors/+/value, sensors/#",
-        )
-    return topic
-
-
 def _read_different(value: Any) -> tuple[str, ...]:
-    names = _listed("a list of names", _read_text).read(value)
+    names = listed("a list of names", read_text).read(value)
     name, times = Counter(names).most_common(1)[0]
     if times > 1:
         raise Refused.because(f"has {show(name)} {times} times", "leave all but one of them out")
     return names
 
 
-TEXT: Final = Kind[str, str]("a text", _read_text)
+TEXT: Final = Kind[str, str]("a text", read_text)
 FLAG: Final = Kind[bool, bool]("true or false", _read_flag)
 NUMBER: Final = Kind[float, float]("a number above 0", _read_number)
-NAME: Final = _matching(
+NAME: Final = matching(
     rf"[a-z][a-z0-9_-]{{0,{_LONGEST_NAME - 1}}}",
     "a name",
     f"begin with a letter and use only a-z, 0-9, _ and -, at most {_LONGEST_NAME} of them",
 )
 NAMES: Final = Kind[Iterable[str], tuple[str, ...]]("a list of names", _read_different, list)
-HOST: Final = _matching(
+HOST: Final = matching(
     r"[A-Za-z0-9:][A-Za-z0-9._:-]{0,252}", "a host", "use letters, digits, dots and dashes"
 )
 ADDRESS: Final = Kind[str, str]("an address", read_address)
-VARIABLE: Final = _matching(
+VARIABLE: Final = matching(
     r"[A-Za-z_][A-Za-z0-9_]*",
     "the name of an environment variable",
     "use letters, digits and underscores; the value itself does not belong into the file",
     hidden=True,
-)
-FUNCTION: Final = _matching(
-    r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*",
-    "a Python function",
-    "write module:function, such as 'fleet.cleaning:clean'",
-)
-URL: Final = _matching(
-    r"[a-z][a-z0-9+.-]*://[!-~]*",
-    "the URL of a database",
-    "write it as 'sqlite:///fleet.db' or 'postgresql://host/database'",
-    hidden=True,
-)
-COLUMN: Final = Kind[str, str]("a column", check_column)
-COLUMNS: Final = Kind[Iterable[str], tuple[str, ...]]("a list of columns", read_columns, list)
-SCHEMA: Final = Kind[Mapping[str, str] | Iterable[tuple[str, str]], tuple[Column, ...]](
-    "a table of columns and their types", read_schema, dict
-)
-EXPRESSION: Final = Kind[str, str]("an expression in SQL", read_expression)
-EXPRESSIONS: Final = _listed("a list of expressions in SQL", read_expression)
-QUERY: Final = Kind[str, str]("a SELECT over the input", read_query)
-AGGREGATES: Final[Kind[Iterable[str | Aggregate], tuple[Aggregate, ...]]] = _listed(
-    "a list of aggregates", read_aggregate, write_aggregate
-)
-TOPICS: Final = _listed("a list of topics", _read_topic)
-DELAY: Final = Kind[Interval | float, Span | float](
-    'an interval or "forever"',
-    _read_delay,
-    lambda kept: "forever" if kept == math.inf else str(kept),
 )

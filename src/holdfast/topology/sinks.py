@@ -6,17 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from holdfast.topology import gates
-from holdfast.topology.kinds import (
-    COLUMNS,
-    FLAG,
-    FUNCTION,
-    HOST,
-    NAME,
-    TEXT,
-    URL,
-    Interval,
-    inline,
-)
+from holdfast.topology.column_kinds import COLUMNS, FUNCTION, URL
+from holdfast.topology.kinds import FLAG, HOST, NAME, TEXT, Interval, inline
 from holdfast.topology.settings import Setting, optional, setting, table
 from holdfast.topology.spans import Span
 

@@ -8,24 +8,19 @@ from typing import Any, Final
 
 from holdfast.aggregates import Aggregate
 from holdfast.topology import gates
-from holdfast.topology.columns import Column
-from holdfast.topology.kinds import (
-    ADDRESS,
+from holdfast.topology.column_kinds import (
     AGGREGATES,
     COLUMNS,
     DELAY,
     EXPRESSION,
     EXPRESSIONS,
     FUNCTION,
-    HOST,
-    NAMES,
     QUERY,
     SCHEMA,
-    Interval,
-    interval,
     retention,
-    whole,
 )
+from holdfast.topology.columns import Column
+from holdfast.topology.kinds import ADDRESS, HOST, NAMES, Interval, interval, whole
 from holdfast.topology.settings import (
     InList,
     Kind,

@@ -6,23 +6,19 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import ClassVar, Final
 
+from holdfast.topology.column_kinds import COLUMN, DELAY, SCHEMA, TOPICS, retention
 from holdfast.topology.columns import Column
 from holdfast.topology.kinds import (
     ADDRESS,
-    COLUMN,
-    DELAY,
     FLAG,
     HOST,
     NUMBER,
-    SCHEMA,
     TEXT,
-    TOPICS,
     VARIABLE,
     Interval,
     choice,
     inline,
     interval,
-    retention,
     whole,
 )
 from holdfast.topology.settings import Setting, optional, setting, table

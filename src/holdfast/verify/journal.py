@@ -19,9 +19,8 @@ import msgspec
 
 from holdfast.errors import StoreCorruptError, StoreUnavailableError
 from holdfast.parties.whole_files import make_folder
-from holdfast.verify.messages import Envelope
 
-__all__ = ["Entry", "Journal"]
+__all__ = ["Journal"]
 
 HEAD: Final = Struct(">II")
 """The length of an entry, and its checksum."""
@@ -29,13 +28,6 @@ NAME: Final = "journal"
 
 
 E = TypeVar("E")
-
-
-class Entry(msgspec.Struct, array_like=True, frozen=True):
-    time: float
-    """By the verifier's clock."""
-    envelope: Envelope | None
-    """None: nothing came, and it was time to decide something."""
 
 
 class Journal(Generic[E]):

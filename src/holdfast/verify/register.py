@@ -13,10 +13,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, Self
 
+import msgspec
+
 from holdfast.errors import HoldfastError, InvalidArgumentError
 from holdfast.protocol.verification import COORDINATOR, Agreed, Standing, Verifier
 from holdfast.verify.charter import Charter
-from holdfast.verify.journal import Entry, Journal
+from holdfast.verify.journal import Journal
 from holdfast.verify.messages import (
     Back,
     Broken,
@@ -29,13 +31,22 @@ from holdfast.verify.messages import (
 )
 from holdfast.verify.signing import is_signed
 
-__all__ = ["ForgedError", "OldWordError", "Register"]
+__all__ = ["Entry", "ForgedError", "OldWordError", "Register"]
 
 
 SAYS: Final = 2.0
 """Seconds between two words on how far it is, while it reads its journal."""
 
 logger = logging.getLogger("holdfast")
+
+
+class Entry(msgspec.Struct, array_like=True, frozen=True):
+    """Entry of a verifier's journal."""
+
+    time: float
+    """By the verifier's clock."""
+    envelope: Envelope | None
+    """None: nothing came, and it was time to decide something."""
 
 
 class ForgedError(HoldfastError):

@@ -26,7 +26,6 @@ from typing import Self
 import pyarrow as pa
 
 from holdfast.errors import HoldfastError, InvalidArgumentError
-from holdfast.protocol.messages import Message
 from holdfast.verify.charter import Charter, VerifierOrders
 from holdfast.verify.messages import (
     MAX_CALL,
@@ -43,6 +42,7 @@ from holdfast.verify.register import ForgedError, Register
 from holdfast.verify.signing import is_signed
 from holdfast.wire.addresses import Address
 from holdfast.wire.client import LogClient
+from holdfast.wire.frames import Message
 from holdfast.wire.outbox import Outbox
 from holdfast.wire.security import Security
 from holdfast.wire.server import LogServer

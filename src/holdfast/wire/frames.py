@@ -7,13 +7,16 @@ that the other side lives; a BEAT is sent when there is nothing else to say.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated
+from typing import Annotated, Any, TypeAlias
 
 import msgspec
 
 from holdfast.wire.errors import WireError
 
-__all__ = ["BEAT", "FRAME", "LINK", "Assembly", "Hello", "frames_of"]
+__all__ = ["BEAT", "FRAME", "LINK", "Assembly", "Hello", "Message", "frames_of"]
+
+Message: TypeAlias = Any
+"""What the codec of a link makes of its bytes."""
 
 LINK = b"holdfast link"
 """The command by which a DoExchange is a link."""

@@ -16,12 +16,11 @@ from typing import Any, Self
 import pyarrow as pa
 import pyarrow.flight as fl
 
-from holdfast.protocol.messages import Message
 from holdfast.wire.addresses import Address, hang_up_client
 from holdfast.wire.client import connect, explain
 from holdfast.wire.codec import MAX_MESSAGE, decode
 from holdfast.wire.errors import WireError
-from holdfast.wire.frames import LINK, Assembly, Hello
+from holdfast.wire.frames import LINK, Assembly, Hello, Message
 from holdfast.wire.outbox import Outbox
 from holdfast.wire.pulse import LOOKS, Pulse, check_times
 from holdfast.wire.security import OPEN, Security, check_address

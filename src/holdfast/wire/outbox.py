@@ -12,9 +12,8 @@ from collections.abc import Callable
 from threading import Condition
 
 from holdfast.errors import HoldfastError
-from holdfast.protocol.messages import Message
 from holdfast.wire.codec import encode, weight
-from holdfast.wire.frames import BEAT, frames_of
+from holdfast.wire.frames import BEAT, Message, frames_of
 
 __all__ = ["Outbox"]
 

@@ -7,7 +7,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from holdfast.protocol.messages import Message
+from holdfast.wire.frames import Message
 from holdfast.wire.outbox import Outbox
 
 __all__ = ["Service"]

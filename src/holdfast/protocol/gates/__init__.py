@@ -2,8 +2,8 @@
 
 The policy of a gate is the fault-tolerance mode. Those here look at one stream and at digests:
 `Vote` and `VoteLatest` outvote replicas that lie, `Sample` finds them out later, `First` and
-`Latest` survive crashes. All answer to the verbs of `Gate`. `Merge` looks at panes of the edge, and
-what replicas that share their work publish goes through `Order`, seat by seat (`sharing.seats`).
+`Latest` survive crashes. All answer to the verbs of `Gate`. What
+replicas that share their work publish goes through `Order`, seat by seat (`sharing.seats`).
 """
 
 from holdfast.protocol.gates.first import First
@@ -19,7 +19,6 @@ from holdfast.protocol.gates.gate import (
     Taint,
 )
 from holdfast.protocol.gates.latest import Latest
-from holdfast.protocol.gates.merge import Merge
 from holdfast.protocol.gates.sample import Sample
 from holdfast.protocol.gates.vote import Vote
 from holdfast.protocol.gates.vote_latest import VoteLatest
@@ -32,7 +31,6 @@ __all__ = [
     "Gate",
     "Giveup",
     "Latest",
-    "Merge",
     "Redo",
     "Release",
     "Sample",
