@@ -5,7 +5,7 @@ INSTALLED := .venv/.installed
 CLASSES := .build/spark-classes.jsa
 WORKERS ?= 2
 
-.PHONY: help demo example test lint docs format bench soak pictures constraints java broker browser compiler clean
+.PHONY: help demo example test lint docs format bench sim soak pictures constraints java broker browser compiler clean
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -34,6 +34,9 @@ format: $(INSTALLED) ## reformat the code and mend what ruff can mend
 
 bench: $(INSTALLED) ## measure and check the claims; PART=name for one part
 	$(BIN)/python -m benchmarks $(PART)
+
+sim: $(INSTALLED) ## break simulated pipelines in virtual time; ARGS="--seeds 10000 --faults clocks"
+	$(BIN)/python -m simulator $(ARGS)
 
 soak: $(INSTALLED) ## long fault campaigns; PART=name SEEDS=n MINUTES=m FIRST=seed; SEED=n replays one
 	$(BIN)/python -m soak $(PART) $(if $(SEEDS),--seeds $(SEEDS)) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(FIRST),--first $(FIRST)) $(if $(SEED),--seed $(SEED))

@@ -29,16 +29,15 @@ from harness.streams import (
     windows_of,
 )
 from harness.waiting import wait_for
-from holdfast.errors import HoldfastError
-from holdfast.parties.loop import Clock
-from holdfast.parties.reader import Reader, Told
-from holdfast.parties.source import SourceParty
-from holdfast.parties.tickets import LogTicket
-from holdfast.topology import Topology
-from holdfast.tuples import Kind
-from holdfast.wire.client import act, fetch
-from holdfast.wire.errors import RefusedError
-from holdfast.wire.proxy import Proxy
+from holdfast.errors import HoldfastError, RefusedError
+from holdfast.pipeline.machine.tuples import Kind
+from holdfast.pipeline.process.reader import Reader, Told
+from holdfast.pipeline.process.service import LogTicket
+from holdfast.pipeline.process.source import SourceParty
+from holdfast.pipeline.topology import Topology
+from holdfast.runtime.loop import Clock
+from holdfast.transport.client import act, fetch
+from holdfast.transport.proxy import Proxy
 
 __all__ = ["Deployment", "EndedError"]
 

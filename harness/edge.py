@@ -11,12 +11,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, Self
 
-from holdfast.edge.client import Client
-from holdfast.edge.errors import SilentError
-from holdfast.edge.fleet import Fleet
-from holdfast.edge.layout import Layout
-from holdfast.edge.plant import Expected, free_ports, write_plant
-from holdfast.wire.proxy import Proxy
+from holdfast.edge.process.client import Client
+from holdfast.edge.process.config import Layout
+from holdfast.edge.process.demo import Expected, free_ports, write_plant
+from holdfast.edge.process.fleet import Fleet
+from holdfast.errors import SilentError
+from holdfast.transport.proxy import Proxy
 
 __all__ = ["EdgeTrial", "StagedTrial", "linked", "open_input", "write"]
 

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 
 from harness.deployment import Deployment
 from harness.waiting import wait_for
-from holdfast.tuples import Kind
-from holdfast.wire.proxy import Direction, Proxy
+from holdfast.pipeline.machine.tuples import Kind
+from holdfast.transport.proxy import Direction, Proxy
 
 __all__ = ["CASES", "Case", "measure_latency", "settle"]
 

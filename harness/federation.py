@@ -32,16 +32,16 @@ from harness.streams import (
 )
 from harness.waiting import wait_for
 from holdfast.errors import HoldfastError
-from holdfast.federation.accounts import LEDGER, read_ledger
-from holdfast.federation.participant import STATUS
-from holdfast.parties.reader import Reader, Told
-from holdfast.parties.source import SourceParty
-from holdfast.parties.tickets import LogTicket
-from holdfast.protocol.contracts import Ledger
-from holdfast.topology import Topology
-from holdfast.tuples import Kind
-from holdfast.verify.signing import Signer
-from holdfast.wire.client import act, fetch
+from holdfast.federation.machine import Ledger
+from holdfast.federation.process.participant import STATUS
+from holdfast.federation.process.records import LEDGER, read_ledger
+from holdfast.pipeline.machine.tuples import Kind
+from holdfast.pipeline.process.reader import Reader, Told
+from holdfast.pipeline.process.service import LogTicket
+from holdfast.pipeline.process.source import SourceParty
+from holdfast.pipeline.topology import Topology
+from holdfast.storage.signing import Signer
+from holdfast.transport.client import act, fetch
 
 __all__ = ["Federated", "Utility"]
 

@@ -13,9 +13,9 @@ from typing import Final, Self
 import pyarrow as pa
 import pyarrow.flight as fl
 
-from holdfast.wire.addresses import Address
-from holdfast.wire.client import LogClient
-from holdfast.wire.security import Security
+from holdfast.transport.addresses import Address
+from holdfast.transport.client import LogClient
+from holdfast.transport.security import Security
 
 __all__ = ["BOUND", "Flooding", "addresses_below", "flood", "peak_memory"]
 
@@ -127,6 +127,6 @@ def _process_of(folder: Path) -> int | None:
     for entry in Path("/proc").glob("[0-9]*/cmdline"):
         with suppress(OSError):
             words = entry.read_bytes().split(b"\0")
-            if b"holdfast.verify.server" in words and str(folder).encode() in words:
+            if b"holdfast.verify.process.server" in words and str(folder).encode() in words:
                 return int(entry.parent.name)
     return None

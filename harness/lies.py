@@ -14,11 +14,11 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from holdfast.parties.neighbours import Neighbours
-from holdfast.protocol.gates.sample import KEY_BYTES, is_drawn
-from holdfast.protocol.messages import Again, Feed, Item, Message, Stable
-from holdfast.tuples import Row, Segment
-from holdfast.wire.chunks import Chunk
+from holdfast.pipeline.gates.sample import KEY_BYTES, is_drawn
+from holdfast.pipeline.machine.messages import Again, Feed, Item, Message, Stable
+from holdfast.pipeline.machine.tuples import Row, Segment
+from holdfast.pipeline.process.service import Neighbours
+from holdfast.storage.chunks import Chunk
 
 __all__ = ["CLEVER", "EVERY", "LIES", "NAMED", "Lie", "shifted", "tampered", "tell_lies"]
 

@@ -21,7 +21,7 @@ from typing import Self
 from harness.deployment import Deployment, EndedError
 from harness.faults import settle
 from harness.parts import REPOSITORY
-from holdfast.parties.disk_log import HEAD
+from holdfast.pipeline.process.segment_log import HEAD
 
 __all__ = ["STRIKES", "ForgetfulDisk", "strike"]
 

@@ -14,19 +14,17 @@ from itertools import count
 from random import Random
 from typing import Any
 
-from holdfast.protocol import messages
-from holdfast.protocol.commands import Work
-from holdfast.protocol.gates.order import Delays
-from holdfast.protocol.line import Retention
-from holdfast.protocol.node import Node
-from holdfast.protocol.place import Place, Settings
-from holdfast.protocol.sharing import Rules
-from holdfast.protocol.sharing.client import SharedClient
-from holdfast.protocol.sharing.seating import Seating
-from holdfast.protocol.sharing.seats import Above, Leave, Seats, Sit, Task
-from holdfast.protocol.source import Source
-from holdfast.protocol.streams import AnyOf
-from holdfast.tuples import Row
+from holdfast.pipeline.gates.order import Delays
+from holdfast.pipeline.machine import messages
+from holdfast.pipeline.machine.commands import Place, Settings, Work
+from holdfast.pipeline.machine.node import Node
+from holdfast.pipeline.machine.output_log import Retention
+from holdfast.pipeline.machine.sharing import Rules
+from holdfast.pipeline.machine.sharing.client import SharedClient
+from holdfast.pipeline.machine.sharing.seats import Above, Leave, Seating, Seats, Sit, Task
+from holdfast.pipeline.machine.source import Source
+from holdfast.pipeline.machine.states import AnyOf
+from holdfast.pipeline.machine.tuples import Row
 
 __all__ = ["READER", "SIZE", "StageRig", "break_at_random"]
 

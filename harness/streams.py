@@ -16,9 +16,9 @@ from typing import Any
 import pyarrow as pa
 
 from holdfast.errors import HoldfastError
-from holdfast.parties.reader import Reader, Told
-from holdfast.parties.source import SourceParty
-from holdfast.tuples import Kind
+from holdfast.pipeline.machine.tuples import Kind
+from holdfast.pipeline.process.reader import Reader, Told
+from holdfast.pipeline.process.source import SourceParty
 
 __all__ = [
     "SCHEMA",

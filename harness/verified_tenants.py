@@ -13,13 +13,13 @@ from typing import Any
 import msgspec
 
 from harness.hostile import CHAIN
-from holdfast.tenants.engine.fairness import Budget
-from holdfast.tenants.engine.operating import row_of
-from holdfast.tenants.engine.planning import Planner
-from holdfast.tenants.engine.storing import run_batch
-from holdfast.tenants.store.database import Database, open_database
-from holdfast.tenants.store.pages import updates_in_pages
-from holdfast.tenants.store.schema import create_tables
+from holdfast.tenants.process.engine.fairness import Budget
+from holdfast.tenants.process.engine.operating import row_of
+from holdfast.tenants.process.engine.planning import Planner
+from holdfast.tenants.process.engine.storing import run_batch
+from holdfast.tenants.process.store.database import Database, open_database
+from holdfast.tenants.process.store.pages import updates_in_pages
+from holdfast.tenants.process.store.schema import create_tables
 
 __all__ = ["check_store"]
 

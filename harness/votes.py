@@ -12,8 +12,8 @@ from typing import Any, Final
 from harness.deployment import Deployment
 from harness.lies import EVERY
 from harness.waiting import wait_for
-from holdfast.parties.readmission import readmit
-from holdfast.tuples import Kind
+from holdfast.pipeline.machine.tuples import Kind
+from holdfast.pipeline.process.fault_tracker import readmit
 
 __all__ = ["POLICIES", "deploy", "find_out", "lie_and_crash", "mask_a_crash"]
 

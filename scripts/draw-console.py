@@ -17,16 +17,16 @@ from harness.lies import tell_lies
 from harness.waiting import wait_for
 from holdfast.console.collector import Collector
 from holdfast.console.command import Wish
-from holdfast.console.serving import ConsoleServer
+from holdfast.console.server import ConsoleServer
 from holdfast.console.tenants import Tenancy
-from holdfast.tenants.client import Client
-from holdfast.wire.security import Security
-from tests.federation.rig import Federation
-from tests.parties.conftest import without_spark
-from tests.parties.fake_query import STEP
-from tests.parties.vote_rig import VoteRig
-from tests.tenants.test_client import served
-from tests.tenants.test_http import Site
+from holdfast.tenants.process.client import Client
+from holdfast.transport.security import Security
+from tests.federation.process.rig import Federation
+from tests.pipeline.process.conftest import without_spark
+from tests.pipeline.process.fake_query import STEP
+from tests.pipeline.process.vote_rig import VoteRig
+from tests.tenants.process.test_client import served
+from tests.tenants.process.test_http import Site
 
 ROOT = Path(__file__).parent.parent
 PICTURES = ROOT / "docs" / "pictures"

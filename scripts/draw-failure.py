@@ -4,11 +4,11 @@ import math
 from dataclasses import replace
 from pathlib import Path
 
-from holdfast.campaign.picture import draw_run
-from holdfast.protocol.gates.order import Delays
-from holdfast.sim.faults import Fault, FaultKind
-from holdfast.sim.scenario import HEADROOM, PATIENCE, Options, draw_scenario
-from holdfast.sim.simulation import Simulation
+from holdfast.pipeline.gates.order import Delays
+from simulator.campaign.picture import draw_run
+from simulator.faults import Fault, FaultKind
+from simulator.scenario import HEADROOM, PATIENCE, Options, draw_scenario
+from simulator.simulation import Simulation
 
 PICTURES = Path(__file__).parent.parent / "docs" / "pictures"
 SOURCE_LOST = Fault(FaultKind.PARTITION, 1_500_000, 3_600_000, ("b",))

@@ -1,8 +1,8 @@
-"""Writes docs/topology.md from the code of holdfast.topology."""
+"""Writes docs/topology.md from the code of holdfast.pipeline.topology."""
 
 from pathlib import Path
 
-from holdfast.topology.reference import write_reference
+from holdfast.pipeline.topology.reference import write_reference
 
 PAGE = Path(__file__).parent.parent / "docs" / "topology.md"
 

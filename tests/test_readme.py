@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.topology import Topology
+from holdfast.pipeline.topology import Topology
 
 REPOSITORY = Path(__file__).parent.parent
 DOCUMENTS = [REPOSITORY / "README.md", *sorted(REPOSITORY.glob("docs/**/*.md"))]

@@ -6,9 +6,9 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from holdfast.pictures import save_picture
-from holdfast.protocol.states import State
+from holdfast.pipeline.machine.states import State
+from holdfast.pipeline.machine.tuples import Kind
 from holdfast.time_line import Piece, Span, TimeLine, Trouble, draw_time_line
-from holdfast.tuples import Kind
 
 SECOND = 1_000_000
 

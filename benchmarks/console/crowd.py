@@ -13,13 +13,13 @@ from typing import Any
 import pyarrow as pa
 
 from holdfast.console.collector import Collector
-from holdfast.console.outline import leaves
-from holdfast.console.serving import ConsoleServer
-from holdfast.console.statuses import condition_of
-from holdfast.parties.reader import Told
-from holdfast.topology import Rate, Select, Stage, Stream, Topology
-from holdfast.tuples import Kind
-from holdfast.wire.security import Security
+from holdfast.console.pollers import condition_of
+from holdfast.console.server import ConsoleServer
+from holdfast.console.topology_view import leaves
+from holdfast.pipeline.machine.tuples import Kind
+from holdfast.pipeline.process.reader import Told
+from holdfast.pipeline.topology import Rate, Select, Stage, Stream, Topology
+from holdfast.transport.security import Security
 
 __all__ = ["Crowd", "crowd_topology"]
 

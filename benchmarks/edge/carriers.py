@@ -21,10 +21,10 @@ from benchmarks.edge.scale import Scale
 from benchmarks.report import Report
 from benchmarks.timing import Alternative, measure
 from holdfast.crdt import PerReplica
-from holdfast.protocol.edge.aggregates import KINDS, aggregate
-from holdfast.protocol.edge.messages import Part, Query, SlotDelta
-from holdfast.protocol.edge.queries import Paned
-from holdfast.protocol.edge.slot import Slot
+from holdfast.edge.machine.aggregates import KINDS, aggregate
+from holdfast.edge.machine.messages import Part, Query, SlotDelta
+from holdfast.edge.machine.queries import Paned
+from holdfast.edge.machine.slots import Slot
 
 __all__ = ["DeltaCrdt", "Plain", "frames", "is_exact_after_both_added", "report_carriers"]
 

@@ -10,7 +10,7 @@ import sys
 import time
 from typing import BinaryIO, Final
 
-from holdfast.edge.simulated import Simulated
+from holdfast.edge.process.event_input import Simulated
 
 __all__ = ["lines", "main"]
 

@@ -24,9 +24,9 @@ from benchmarks.edge.meters import ROLES, cpu_by_role, latency, statuses
 from benchmarks.edge.scale import Scale
 from benchmarks.report import Report
 from harness.edge import EdgeTrial
-from holdfast.edge.layout import Layout
-from holdfast.edge.plant import Expected
-from holdfast.edge.runner import SUPERVISOR
+from holdfast.edge.process.config import Layout
+from holdfast.edge.process.demo import Expected
+from holdfast.edge.process.runner import SUPERVISOR
 
 __all__ = ["KINDS", "Cost", "Kind", "cost_of", "report_inputs"]
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from benchmarks.edge.scale import Scale
 from benchmarks.report import Report
-from holdfast.protocol.detectors.rates import LINKS, measure_rates
+from simulator.detector_rates import LINKS, measure_rates
 
 __all__ = ["report_suspicion"]
 

@@ -8,7 +8,7 @@ from benchmarks.federation.beside import Beside
 from benchmarks.federation.running import Case, Job, run_cases
 from benchmarks.federation.scale import Scale
 from benchmarks.report import Report
-from holdfast.sim.federation.variants import VARIANTS, Second, progress
+from simulator.federation.variants import VARIANTS, Second, progress
 
 __all__ = ["report_converging", "report_counters", "report_course"]
 

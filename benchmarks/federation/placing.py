@@ -10,9 +10,9 @@ from benchmarks.federation.beside import Beside
 from benchmarks.federation.running import Case, Job, run_cases
 from benchmarks.federation.scale import Scale
 from benchmarks.report import Report
-from holdfast.sim.federation.baselines import auction, optimum, overload
-from holdfast.sim.federation.graphs import diameter, draw_graph
-from holdfast.sim.federation.variants import VARIANTS, Variant, converge, make_levels
+from simulator.federation.baselines import auction, optimum, overload
+from simulator.federation.graphs import diameter, draw_graph
+from simulator.federation.variants import VARIANTS, Variant, converge, make_levels
 
 __all__ = ["report_baselines", "report_placing"]
 

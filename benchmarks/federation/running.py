@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 
-from holdfast.sim.federation.variants import Convergence, Variant, converge
+from simulator.federation.variants import Convergence, Variant, converge
 
 __all__ = ["Case", "Job", "run_cases"]
 

@@ -10,9 +10,9 @@ from time import perf_counter
 from benchmarks.federation.beside import Beside
 from benchmarks.federation.scale import Scale
 from benchmarks.report import Report
-from holdfast.sim.federation.baselines import overload
-from holdfast.sim.federation.levels import SLOTS
-from holdfast.sim.federation.variants import VARIANTS, Phase, Variant, make_levels, vary
+from simulator.federation.baselines import overload
+from simulator.federation.levels import SLOTS
+from simulator.federation.variants import VARIANTS, Phase, Variant, make_levels, vary
 
 __all__ = ["report_cancelling", "report_growth", "report_varying"]
 

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
-from holdfast.parties.places import AT_ONCE
+from holdfast.pipeline.process.replica_config import AT_ONCE
 
 __all__ = ["BUCKETS", "FILES", "SCHEMA", "SECOND", "Backlog", "write_backlog"]
 

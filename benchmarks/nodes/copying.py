@@ -25,9 +25,9 @@ from harness.ports import free_port
 from harness.processes import Family, spark_environment
 from harness.waiting import wait_for
 from holdfast.errors import HoldfastError
-from holdfast.parties.source import SourceParty
-from holdfast.topology import Topology
-from holdfast.wire.client import act
+from holdfast.pipeline.process.source import SourceParty
+from holdfast.pipeline.topology import Topology
+from holdfast.transport.client import act
 
 __all__ = ["Copied", "copy_log", "copy_state", "report_copies"]
 

@@ -13,7 +13,7 @@ from benchmarks.nodes.scale import Scale
 from benchmarks.nodes.steady import BUCKET, ROWS_PER_SECOND, SteadyDeployment, running
 from benchmarks.processes import usage_of
 from benchmarks.report import Report
-from holdfast.tuples import Kind
+from holdfast.pipeline.machine.tuples import Kind
 
 __all__ = ["Hops", "per_hop", "report_hops", "watch"]
 

@@ -12,7 +12,7 @@ from benchmarks.processes import usage_of
 from benchmarks.report import Report
 from harness.faults import broken
 from harness.waiting import wait_for
-from holdfast.tuples import Kind
+from holdfast.pipeline.machine.tuples import Kind
 
 __all__ = ["Mended", "report_idle", "report_mending"]
 

@@ -32,10 +32,10 @@ from benchmarks.timing import Spread
 from harness.ports import free_port
 from harness.waiting import wait_for
 from holdfast.errors import HoldfastError
-from holdfast.parties.replica import Replica
+from holdfast.pipeline.process.replica import Replica
+from holdfast.pipeline.topology import Topology
 from holdfast.spark.sessions import local_session
-from holdfast.topology import Topology
-from holdfast.wire.client import act
+from holdfast.transport.client import act
 
 __all__ = ["Batch", "Rate", "batches_between", "report_rates"]
 

@@ -31,8 +31,8 @@ from benchmarks.tenants.topologies import (
     out_degree,
 )
 from benchmarks.timing import Spread
-from holdfast.protocol.composition.documents import Aggregate, Channel, Field, Input, Stream
 from holdfast.spark.sessions import local_session, stop_session
+from holdfast.tenants.machine.documents import Aggregate, Channel, Field, Input, Stream
 
 USES_SPARK = True
 

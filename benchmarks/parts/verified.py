@@ -35,7 +35,7 @@ from benchmarks.verified.sides import side_by_side
 from harness.verified.billing import write_billing
 from harness.verified.holds import Hold, Seen
 from harness.verified.lies import Lie, Wrong
-from holdfast.protocol.verification import Mode
+from holdfast.verify.machine import Mode
 
 USES_SPARK = True
 REPLICAS: Final = 4

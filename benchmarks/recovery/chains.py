@@ -9,7 +9,7 @@ from typing import Final
 from benchmarks.recovery.outages import ALL, AVAILABLE, Outage, Outcomes, claim_masked
 from benchmarks.recovery.scale import Scale
 from benchmarks.report import Report
-from holdfast.protocol.gates.order import Variant
+from holdfast.pipeline.gates.order import Variant
 
 __all__ = ["chain_outages", "report_chains"]
 

@@ -8,7 +8,7 @@ from typing import Final
 from benchmarks.recovery.outages import AVAILABLE, Outage, Outcome, Outcomes, claim_masked
 from benchmarks.recovery.scale import Scale
 from benchmarks.report import Report
-from holdfast.protocol.gates.order import Variant
+from holdfast.pipeline.gates.order import Variant
 
 __all__ = ["one_stage_outages", "report_one_stage"]
 

@@ -12,16 +12,16 @@ from statistics import fmean
 from typing import Final
 
 from benchmarks.report import Report
-from holdfast.protocol.client import Shown
-from holdfast.protocol.diagram import rewrite
-from holdfast.protocol.gates.order import Delays, Variant
-from holdfast.protocol.place import Settings
-from holdfast.sim.faults import Fault, FaultKind
-from holdfast.sim.parties.node import Cost
-from holdfast.sim.scenario import Options, Reading, Scenario
-from holdfast.sim.simulation import Simulation
-from holdfast.sim.topologies import draw_topology
-from holdfast.tuples import Kind
+from holdfast.pipeline.gates.order import Delays, Variant
+from holdfast.pipeline.machine.client import Shown
+from holdfast.pipeline.machine.commands import Settings
+from holdfast.pipeline.machine.tuples import Kind
+from simulator.diagram import rewrite
+from simulator.faults import Fault, FaultKind
+from simulator.parties.node import Cost
+from simulator.scenario import Options, Reading, Scenario
+from simulator.simulation import Simulation
+from simulator.topologies import draw_topology
 
 __all__ = [
     "ALL",

@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from holdfast.protocol.diagram import CountWindow, Diagram, Operator, Placed, WindowAggregate
-from holdfast.protocol.diagram import rewrite as plan_stages
-from holdfast.sim.operators import Stage
-from holdfast.tuples import Row
+from holdfast.pipeline.machine.tuples import Row
 from holdfast.windows import monoids
+from simulator.diagram import CountWindow, Diagram, Operator, Placed, WindowAggregate
+from simulator.diagram import rewrite as plan_stages
+from simulator.operators import Stage
 
 __all__ = ["Held", "Work", "by_copy", "by_fork", "count_windows", "slope", "time_window"]
 

@@ -13,8 +13,8 @@ from dataclasses import replace
 from typing import Any, Final
 
 from benchmarks.sharing.frames import Copies, encode
-from holdfast.protocol.sharing import Plan, Replica, Rules, Send, Sink, Source
-from holdfast.protocol.sharing.messages import Confirm, Packet, Record
+from holdfast.pipeline.machine.sharing import Plan, Replica, Rules, Send, Sink, Source
+from holdfast.pipeline.machine.sharing.messages import Confirm, Packet, Record
 
 __all__ = ["SIZES", "crossover", "overhead", "table"]
 

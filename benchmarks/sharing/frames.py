@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from holdfast.protocol.sharing import messages
+from holdfast.pipeline.machine.sharing import messages
 
 __all__ = ["Copies", "encode"]
 

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from benchmarks.tenants.site import Site
-from holdfast.protocol.composition.documents import Channel, Input, Stream
+from holdfast.tenants.machine.documents import Channel, Input, Stream
 
 __all__ = ["AT_ONCE", "active_among", "fill"]
 

@@ -10,13 +10,13 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from benchmarks.tenants.topologies import Topology
-from holdfast.protocol.composition.documents import Channel, Input, ServiceObject, Stream
-from holdfast.tenants.engine.planning import Planner
-from holdfast.tenants.engine.query import start_query, write_place
-from holdfast.tenants.engine.storing import run_batch
-from holdfast.tenants.log import Publication
-from holdfast.tenants.quotas import Quotas
-from holdfast.tenants.service import Service
+from holdfast.tenants.machine.documents import Channel, Input, ServiceObject, Stream
+from holdfast.tenants.process.backlog import Quotas
+from holdfast.tenants.process.engine.planning import Planner
+from holdfast.tenants.process.engine.query import start_query, write_place
+from holdfast.tenants.process.engine.storing import run_batch
+from holdfast.tenants.process.log import Publication
+from holdfast.tenants.process.service import Service
 
 __all__ = ["Site", "streams_of"]
 

@@ -16,7 +16,7 @@ from itertools import count
 from random import Random
 from typing import Final
 
-from holdfast.protocol.verification import (
+from holdfast.verify.machine import (
     Agreed,
     Compute,
     Computed,

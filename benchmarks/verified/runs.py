@@ -22,8 +22,8 @@ from typing import Final, TypeVar
 from harness.processes import Family, spark_environment
 from harness.verified.holds import Hold, Parts
 from harness.verified.lies import Lie
-from holdfast.protocol.verification import Mode
-from holdfast.verify.account import Account
+from holdfast.verify.machine import Mode
+from holdfast.verify.process.report import Account
 
 __all__ = ["Taken", "run_copies", "run_killed", "run_verified"]
 

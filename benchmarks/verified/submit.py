@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from benchmarks.verified.runs import SETTINGS
 from harness.verified.billing import small_config, verify_billing
 from harness.verified.holds import Parts
-from holdfast.protocol.verification import Mode
-from holdfast.verify.config import Need
+from holdfast.verify.machine import Mode
+from holdfast.verify.process.config import Need
 
 WAIT: Final = 600.0
 """Seconds: on this machine all are slow, and nobody hangs."""

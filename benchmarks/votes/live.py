@@ -21,7 +21,7 @@ from harness.deployment import Deployment
 from harness.streams import SCHEMA, SIZE
 from harness.votes import PATIENCE, deploy
 from harness.waiting import wait_for
-from holdfast.tuples import Kind
+from holdfast.pipeline.machine.tuples import Kind
 
 __all__ = ["ALONE", "Lived", "live"]
 

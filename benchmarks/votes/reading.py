@@ -12,14 +12,14 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from holdfast.protocol.comparison import Comparison
-from holdfast.protocol.intake import Intake, SwitchIntake
-from holdfast.protocol.line import Line
-from holdfast.protocol.messages import Feed, Item, Send, Stable, Subscribe, Unsubscribe
-from holdfast.protocol.states import State
-from holdfast.tuples import Row, Segment
-from holdfast.wire.chunks import Chunk
-from holdfast.wire.codec import decode, encode
+from holdfast.pipeline.machine.messages import Feed, Item, Send, Stable, Subscribe, Unsubscribe
+from holdfast.pipeline.machine.output_log import Line
+from holdfast.pipeline.machine.states import State
+from holdfast.pipeline.machine.subscription import Intake, SwitchIntake
+from holdfast.pipeline.machine.tuples import Row, Segment
+from holdfast.pipeline.machine.vote_subscription import Comparison
+from holdfast.storage.chunks import Chunk
+from holdfast.transport.codec import decode, encode
 
 __all__ = ["REPLICAS", "Stream", "read", "record"]
 

@@ -12,8 +12,8 @@ from random import Random
 from typing import Final
 
 from benchmarks.votes.reading import REPLICAS
-from holdfast.protocol.gates import Copy, First, Gate, Latest, Release, Sample, Vote, VoteLatest
-from holdfast.protocol.gates.sample import KEY_BYTES
+from holdfast.pipeline.gates import Copy, First, Gate, Latest, Release, Sample, Vote, VoteLatest
+from holdfast.pipeline.gates.sample import KEY_BYTES
 
 __all__ = ["CASES", "Case", "Waited", "wait"]
 

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from holdfast.verify import Job
-from holdfast.verify.determinism import stable_sum
+from holdfast.verify.process.determinism import stable_sum
 
 job = Job("billing")
 job.source("readings", "data/readings/*.parquet")

@@ -26,14 +26,14 @@ import pyarrow as pa
 from matplotlib.figure import Figure
 
 import holdfast
-from holdfast.parties.reader import Reader, Told
-from holdfast.parties.supervisor import Supervisor
 from holdfast.pictures import new_picture, save_picture
+from holdfast.pipeline.machine.tuples import Kind
+from holdfast.pipeline.process.reader import Reader, Told
+from holdfast.pipeline.process.supervisor import Supervisor
+from holdfast.pipeline.topology import Topology, parse_address
 from holdfast.spark.sessions import SHORT_LIVED
-from holdfast.topology import Topology, parse_address
-from holdfast.tuples import Kind
-from holdfast.wire.client import LogClient
-from holdfast.wire.proxy import Proxy
+from holdfast.transport.client import LogClient
+from holdfast.transport.proxy import Proxy
 
 HERE = Path(__file__).parent
 FILES = {

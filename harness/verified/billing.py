@@ -21,13 +21,13 @@ from harness.verified.cases import read_output
 from harness.verified.holds import Hold, Parts, holds_for
 from harness.verified.lies import Lie
 from harness.verified.oracle import expected_bills, rows_by_bill
-from holdfast.protocol.verification import Mode, Model, Quorum
-from holdfast.verify.account import Account
-from holdfast.verify.command import verify_job
-from holdfast.verify.config import Config, Need, Pool
-from holdfast.verify.errors import JobFailedError
-from holdfast.verify.processes import REPLICA, ProcessLauncher
-from holdfast.verify.submission import Submission
+from holdfast.errors import JobFailedError
+from holdfast.verify.machine import Mode, Model, Quorum
+from holdfast.verify.process.command import verify_job
+from holdfast.verify.process.config import Config, Need, Pool
+from holdfast.verify.process.processes import REPLICA, ProcessLauncher
+from holdfast.verify.process.report import Account
+from holdfast.verify.process.submission import Submission
 
 __all__ = [
     "STAGES",

@@ -15,12 +15,12 @@ import pyarrow.parquet as pq
 from harness.verified.holds import Hold
 from harness.verified.lies import HANGS, Lie, Wrong
 from harness.verified.plain import ThreadLauncher, write_energy
-from holdfast.protocol.verification import Kind, Mode, Model, Quorum, Run
-from holdfast.verify.account import Account
-from holdfast.verify.config import Config, Pool
-from holdfast.verify.coordinator import Coordinator
-from holdfast.verify.placement import plan_placement
-from holdfast.verify.submission import submit
+from holdfast.verify.machine import Kind, Mode, Model, Quorum, Run
+from holdfast.verify.process.config import Config, Pool
+from holdfast.verify.process.coordinator import Coordinator
+from holdfast.verify.process.placement import plan_placement
+from holdfast.verify.process.report import Account
+from holdfast.verify.process.submission import submit
 
 __all__ = [
     "ACCUSATIONS",

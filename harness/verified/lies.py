@@ -18,9 +18,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from holdfast.protocol.verification import Report, Run
-from holdfast.verify.client import ATTEMPT, Witness
-from holdfast.verify.messages import (
+from holdfast.errors import WireError
+from holdfast.transport.client import act
+from holdfast.verify.machine import Report, Run
+from holdfast.verify.process.client import ATTEMPT, Witness
+from holdfast.verify.process.messages import (
     Envelopes,
     Reported,
     decode,
@@ -28,9 +30,7 @@ from holdfast.verify.messages import (
     open_envelope,
     seal,
 )
-from holdfast.verify.orders import Orders
-from holdfast.wire.client import act
-from holdfast.wire.errors import WireError
+from holdfast.verify.process.submission import Orders
 
 __all__ = [
     "HANGS",

@@ -1,7 +1,7 @@
 """A replica on Spark that lies: `python -m harness.verified.lying_replica PARTS FOLDER`.
 
-It is `holdfast.verify.replica_process` with a witness and a computer that do wrong what the file
-PARTS says of this replica. FOLDER is that of the submission.
+It is `holdfast.verify.process.replica_process` with a witness and a computer that do wrong what
+the file PARTS says of this replica. FOLDER is that of the submission.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from harness.verified.holds import Hold, Parts, hold_back
 from harness.verified.lies import Lie, LyingWitness, Wrong, fill, is_time, reach_of, rewrite_source
-from holdfast.protocol.verification import Agreed, Compute
-from holdfast.verify import replica_process
-from holdfast.verify.computing import Frames, SparkComputer
-from holdfast.verify.orders import Orders
-from holdfast.verify.pinned_files import PinnedFiles
-from holdfast.verify.trace import Trace
+from holdfast.verify.machine import Agreed, Compute
+from holdfast.verify.process import replica_process
+from holdfast.verify.process.computing import Frames, SparkComputer
+from holdfast.verify.process.pinned_files import PinnedFiles
+from holdfast.verify.process.replica import Trace
+from holdfast.verify.process.submission import Orders
 
 __all__ = ["main"]
 

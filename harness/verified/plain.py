@@ -29,22 +29,20 @@ from harness.verified.lies import (
     rewrite_source,
 )
 from holdfast.errors import HoldfastError
-from holdfast.protocol.verification import Agreed, Compute, Holder, Input, Plan, Report, Standing
-from holdfast.verify.charter import Charter
-from holdfast.verify.client import Verifiers, Witness
-from holdfast.verify.config import Pool
-from holdfast.verify.confinement import confine
-from holdfast.verify.job_files import load_job
-from holdfast.verify.jobs import Job
-from holdfast.verify.orders import Orders
-from holdfast.verify.pinned_files import CHANGED, ChangedFileError, PinnedFiles
-from holdfast.verify.processes import Running
-from holdfast.verify.replica import Replica
-from holdfast.verify.server import VerifierServer
-from holdfast.verify.signing import Signer
-from holdfast.verify.slice_files import SliceWriter, read_slice
-from holdfast.verify.submission import Submission
-from holdfast.verify.trace import Trace
+from holdfast.storage.signing import Signer
+from holdfast.verify.machine import Agreed, Compute, Holder, Input, Plan, Report, Standing
+from holdfast.verify.process.client import Verifiers, Witness
+from holdfast.verify.process.config import Pool
+from holdfast.verify.process.confinement import confine
+from holdfast.verify.process.job_files import load_job
+from holdfast.verify.process.job_spec import Charter
+from holdfast.verify.process.jobs import Job
+from holdfast.verify.process.pinned_files import CHANGED, ChangedFileError, PinnedFiles
+from holdfast.verify.process.processes import Running
+from holdfast.verify.process.replica import Replica, Trace
+from holdfast.verify.process.server import VerifierServer
+from holdfast.verify.process.slice_files import SliceWriter, read_slice
+from holdfast.verify.process.submission import Orders, Submission
 
 __all__ = ["PlainComputer", "ThreadLauncher", "write_energy"]
 

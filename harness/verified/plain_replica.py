@@ -1,6 +1,6 @@
 """A replica without Spark that is a process: `python -m harness.verified.plain_replica`.
 
-It is `holdfast.verify.replica_process` with another way to compute.
+It is `holdfast.verify.process.replica_process` with another way to compute.
 """
 
 from __future__ import annotations
@@ -9,15 +9,14 @@ from pathlib import Path
 from threading import Event
 
 from harness.verified.plain import PlainComputer
-from holdfast.protocol.verification import Plan
-from holdfast.verify.client import Verifiers, Witness
-from holdfast.verify.hosts import this_host
-from holdfast.verify.job_files import load_job
-from holdfast.verify.orders import Orders
-from holdfast.verify.replica import Replica
-from holdfast.verify.replica_process import main
-from holdfast.verify.signing import Signer
-from holdfast.verify.trace import Trace
+from holdfast.storage.signing import Signer
+from holdfast.verify.machine import Plan
+from holdfast.verify.process.client import Verifiers, Witness
+from holdfast.verify.process.job_files import load_job
+from holdfast.verify.process.placement import this_host
+from holdfast.verify.process.replica import Replica, Trace
+from holdfast.verify.process.replica_process import main
+from holdfast.verify.process.submission import Orders
 
 __all__ = ["run_plain_replica"]
 

@@ -20,8 +20,8 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from holdfast.protocol.verification import Report, Run
-from holdfast.verify.slices import Making, make_slices
+from holdfast.verify.machine import Report, Run
+from holdfast.verify.process.slices import Making, make_slices
 
 __all__ = ["SLICES", "SLOW"]
 

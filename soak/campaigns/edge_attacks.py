@@ -11,7 +11,7 @@ from random import Random
 from typing import Any, Final
 
 from harness.edge import EdgeTrial, StagedTrial, linked, open_input, write
-from holdfast.edge.errors import SilentError
+from holdfast.errors import SilentError
 
 DESCRIPTION = "wrong clocks, history, silence, full disks, dead links, large states: windows exact"
 SECOND: Final = 1_000_000

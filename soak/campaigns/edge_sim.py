@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from holdfast.sim.edge import FAMILIES, GUARANTEES, Options
-from holdfast.sim.edge import run as run_edge
+from simulator.edge import FAMILIES, GUARANTEES, Options
+from simulator.edge import run as run_edge
 
 DESCRIPTION = "replicated partial aggregates at the edge under simulated faults of every family"
 
@@ -16,7 +16,7 @@ def run(seed: int) -> str:
             trial = run_edge(seed, Options(guarantee, family))
             if trial.problems:
                 raise AssertionError(
-                    f"holdfast.sim.edge.run({seed}, Options({guarantee!r}, {family!r})): "
+                    f"simulator.edge.run({seed}, Options({guarantee!r}, {family!r})): "
                     f"{trial.problems[0]}"
                 )
             runs += 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from holdfast.sim.federation import (
+from simulator.federation import (
     Scenario,
     draw_breakdowns,
     draw_cheats,

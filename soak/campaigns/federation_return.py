@@ -8,7 +8,7 @@ from random import Random
 
 from harness.federation import Federated, Utility
 from harness.waiting import wait_for
-from holdfast.protocol.contracts import reconcile
+from holdfast.federation.machine import reconcile
 
 USES_SPARK = True
 DESCRIPTION = "a stage on Spark that goes to a partner at high load, and comes back at low load"

@@ -10,7 +10,7 @@ from random import Random
 
 from harness.federation import Federated, Utility
 from harness.waiting import wait_for
-from holdfast.protocol.contracts import reconcile
+from holdfast.federation.machine import reconcile
 
 USES_SPARK = True
 DESCRIPTION = "stages on Spark that move between four participants as loads go up and down"

@@ -1,13 +1,13 @@
 """Replicated stages in the simulator: every policy and every family of faults, seed after seed.
 
-`holdfast sim` runs one policy at a time, on all cores; this goes through all of them.
+`python -m simulator` runs one policy at a time, on all cores; this goes through all of them.
 """
 
 from __future__ import annotations
 
-from holdfast.sim.scenario import FAMILIES, Options
-from holdfast.sim.trial import try_seed
-from holdfast.tuples import Kind
+from holdfast.pipeline.machine.tuples import Kind
+from simulator.scenario import FAMILIES, Options
+from simulator.trial import try_seed
 
 DESCRIPTION = "replicated stages of every gate policy under simulated faults of every family"
 
@@ -19,7 +19,7 @@ def run(seed: int) -> str:
         trial = try_seed(seed, Options(policy=policy, faults=faults))
         if trial.problems:
             raise AssertionError(
-                f"holdfast sim --seed {seed} --policy {policy} --topology any "
+                f"python -m simulator --seed {seed} --policy {policy} --topology any "
                 f"--faults {faults}: {trial.problems[0]}"
             )
         runs += 1

@@ -5,9 +5,9 @@ Every hundredth case is a stream of a million tuples whose tables must not grow.
 
 from __future__ import annotations
 
-from holdfast.protocol.sharing import Guarantee
-from holdfast.sim.sharing import Scenario, draw_beyond, draw_sharing, step_kills, try_sharing
-from holdfast.sim.sharing.stream import run_stream
+from holdfast.pipeline.machine.sharing import Guarantee
+from simulator.sharing import Scenario, draw_beyond, draw_sharing, step_kills, try_sharing
+from simulator.sharing.stream import run_stream
 
 DESCRIPTION = "replicas that share work, with deaths, freezes and a bad network, in all guarantees"
 

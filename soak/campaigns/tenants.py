@@ -17,7 +17,7 @@ from typing import Any
 from harness.hostile import Attack, AttackProcess
 from harness.tenants import TenantServer
 from harness.verified_tenants import check_store
-from holdfast.tenants.client import Client, RefusedByServerError
+from holdfast.tenants.process.client import Client, RefusedByServerError
 
 USES_SPARK = True
 DESCRIPTION = "tenants publish and change streams, the server is killed: nothing lost or doubled"

@@ -15,7 +15,7 @@ from statistics import median, quantiles
 from harness.hostile import Attack, AttackProcess
 from harness.tenants import TenantServer
 from harness.verified_tenants import check_store
-from holdfast.tenants.client import Client
+from holdfast.tenants.process.client import Client
 
 USES_SPARK = True
 DESCRIPTION = (

@@ -32,8 +32,8 @@ from harness.verified.billing import (
 )
 from harness.verified.cases import Case, is_bill, judge, matrix, run_plain
 from harness.verified.lies import HANGS, Lie, Wrong
-from holdfast.protocol.verification import Mode
-from holdfast.verify.account import Account
+from holdfast.verify.machine import Mode
+from holdfast.verify.process.report import Account
 
 USES_SPARK = True
 DESCRIPTION = "verified jobs: crashes, hangs, lies of one replica or more; and none at all"

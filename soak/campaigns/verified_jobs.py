@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from holdfast.protocol.verification import Mode
-from holdfast.sim.verified import draw_job, try_job
+from holdfast.verify.machine import Mode
+from simulator.verified import draw_job, try_job
 
 DESCRIPTION = "verified jobs under simulated lies, crashes and broken storage, in every mode"
 

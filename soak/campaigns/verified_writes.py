@@ -24,7 +24,7 @@ from harness.verified.billing import (
 )
 from harness.verified.cases import Case, judge
 from harness.verified.lies import Lie, Wrong
-from holdfast.protocol.verification import Mode
+from holdfast.verify.machine import Mode
 
 USES_SPARK = True
 DESCRIPTION = "verified jobs on Spark: sources that a replica rewrites, and programs that write"

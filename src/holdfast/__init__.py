@@ -10,8 +10,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from holdfast.spark.windows import window
-    from holdfast.tail.reading import read_stream
+    from holdfast.pipeline.process.tail import read_stream
+    from holdfast.spark.dataframe import window
     from holdfast.time_windows import sliding, tumbling
     from holdfast.windows.approximation import block_maxima, hops, max_error, max_leaves
 
@@ -29,8 +29,8 @@ __all__ = [
 ]
 
 _HOMES = {
-    "read_stream": "holdfast.tail.reading",
-    "window": "holdfast.spark.windows",
+    "read_stream": "holdfast.pipeline.process.tail",
+    "window": "holdfast.spark.dataframe",
     "sliding": "holdfast.time_windows",
     "tumbling": "holdfast.time_windows",
     "block_maxima": "holdfast.windows.approximation",

@@ -9,7 +9,6 @@ from __future__ import annotations
 import signal
 import sys
 import traceback
-from collections.abc import Mapping
 from enum import IntEnum
 from pathlib import Path
 from typing import Annotated, Final, Literal, NoReturn
@@ -18,12 +17,12 @@ import typer
 from rich.console import Console
 
 from holdfast import __version__
-from holdfast.edge.command import edge
+from holdfast.edge.process.command import edge
 from holdfast.errors import HoldfastError, InvalidArgumentError
-from holdfast.federation.command import contracts
-from holdfast.tenants.command import serve, tenant
+from holdfast.federation.process.command import contracts
+from holdfast.tenants.process.command import serve, tenant
 
-__all__ = ["ExitCode", "app", "main"]
+__all__ = ["ExitCode", "app", "main", "run_app"]
 
 
 class ExitCode(IntEnum):
@@ -110,7 +109,7 @@ def check(
     svg: Annotated[Path | None, typer.Option(help="Draw it into this .svg too.")] = None,
 ) -> None:
     """Read a topology, tell all that is wrong with it, and draw it."""
-    from holdfast.topology.check import check as check_file
+    from holdfast.pipeline.topology.check import check as check_file
 
     check_file(file, Console(), svg=svg)
 
@@ -134,8 +133,8 @@ def node(
     ] = False,
 ) -> None:
     """Run one party of a topology: a replica of a stage, the source of a stream, or a sink."""
-    from holdfast.parties.process import read_routes, run_party
-    from holdfast.topology import Topology
+    from holdfast.pipeline.process.process import read_routes, run_party
+    from holdfast.pipeline.topology import Topology
 
     run_party(
         Topology.read(file),
@@ -180,7 +179,7 @@ def run(
     """Run all parties of a topology on this machine, and show how they are."""
     from threading import Event
 
-    from holdfast.parties.board import run_topology
+    from holdfast.pipeline.process.display import run_topology
 
     ending = Event()
     signal.signal(signal.SIGTERM, lambda *_: ending.set())
@@ -226,7 +225,7 @@ def participant(
     """Run the load manager of a participant, and the stages that it lets run here."""
     from threading import Event
 
-    from holdfast.federation.process import run_participant
+    from holdfast.federation.process.running import run_participant
 
     ending = Event()
     for each in (signal.SIGINT, signal.SIGTERM):
@@ -272,7 +271,7 @@ def console(
 
     from holdfast.console.command import Wish, show_console
     from holdfast.console.tenants import Tenancy
-    from holdfast.parties.process import read_routes
+    from holdfast.pipeline.process.process import read_routes
 
     ending = Event()
     signal.signal(signal.SIGTERM, lambda *_: ending.set())
@@ -313,9 +312,9 @@ def tail(
     ] = None,
 ) -> None:
     """Show the rows of a stream as they come: final green, tentative yellow, withdrawn red."""
-    from holdfast.parties.process import read_routes
+    from holdfast.pipeline.process.process import read_routes
+    from holdfast.pipeline.topology import Topology
     from holdfast.tail import tail as show
-    from holdfast.topology import Topology
 
     show(
         Topology.read(file),
@@ -336,8 +335,8 @@ def readmit(
     party: Annotated[str, typer.Argument(help="STAGE/REPLICA that was found lying, as clean/1.")],
 ) -> None:
     """Let the votes of a replica count again that is in quarantine."""
-    from holdfast.parties.readmission import readmit as ask_all
-    from holdfast.topology import Topology
+    from holdfast.pipeline.process.fault_tracker import readmit as ask_all
+    from holdfast.pipeline.topology import Topology
 
     for line in ask_all(Topology.read(file), party):
         print(line)
@@ -413,7 +412,7 @@ def verify(
 ) -> None:
     """Run replicas of a Spark job that check each other, and deliver only what they agree on."""
     if receipt:
-        from holdfast.verify.receipts import check_receipt, digest_of_receipt
+        from holdfast.verify.process.delivery import check_receipt, digest_of_receipt
 
         wrong = list(check_receipt(file))
         for line in wrong:
@@ -425,8 +424,8 @@ def verify(
     from threading import Event
 
     from holdfast.doctor import require_java
-    from holdfast.verify.command import verify_job
-    from holdfast.verify.config import Config
+    from holdfast.verify.process.command import verify_job
+    from holdfast.verify.process.config import Config
 
     given = {
         "faults": faults,
@@ -441,7 +440,7 @@ def verify(
     if not file.is_file():
         raise InvalidArgumentError(f"{file}: there is no such file; give that of a job")
     if check:
-        from holdfast.verify.checking import check_file
+        from holdfast.verify.process.determinism_check import check_file
 
         if not check_file(file, Console(), arguments or ()):
             raise typer.Exit(ExitCode.ERROR)
@@ -521,100 +520,24 @@ def shadow(
         print(f"picture: {draw_shadow(tried, picture)}")
 
 
-@app.command(rich_help_panel=TRY)
-def sim(
-    seeds: Annotated[
-        int | None, typer.Option(help="How many seeds to run.", show_default="1000")
-    ] = None,
-    first_seed: Annotated[int, typer.Option(help="The first of them.")] = 0,
-    seed: Annotated[
-        int | None, typer.Option(help="Run only this one, and tell what happens in it.")
-    ] = None,
-    topology: Annotated[
-        str,
-        typer.Option(
-            help="any, chain-1, chain-2, chain-3, chain-4, window, join, mixed, diamond or "
-            "last-rows."
-        ),
-    ] = "any",
-    policy: Annotated[
-        str, typer.Option(help="switch, order, vote, vote-latest, sample, first or latest.")
-    ] = "switch",
-    faults: Annotated[
-        str,
-        typer.Option(
-            help="all, none, short (than anybody waits), cuts (of links), crashes, frequent, long "
-            "(with bounded memory), wipes (of all replicas of a stage), varied (sizes, delays, "
-            "clocks), unruly (liars), restarts (with the disk kept), clocks (that are set) or "
-            "lasting (10 minutes)."
-        ),
-    ] = "all",
-    keep: Annotated[
-        str | None,
-        typer.Option(help="With --seed: only these of its faults, by number: 0,3 or none."),
-    ] = None,
-    workers: Annotated[
-        int | None, typer.Option(help="On so many processes.", show_default="the cores there are")
-    ] = None,
-    shrink: Annotated[
-        bool, typer.Option("--shrink", help="Look for a smaller schedule of what failed.")
-    ] = False,
-    trace: Annotated[
-        Path | None, typer.Option(help="With --seed: write every event into this file.")
-    ] = None,
-    picture: Annotated[
-        Path | None,
-        typer.Option(help="Draw the run of --seed, or the first that failed, as .png or .svg."),
-    ] = None,
-) -> None:
-    """Break a simulated pipeline in a thousand ways, and see that what it says stays right."""
-    from holdfast.campaign.many import run_many
-    from holdfast.campaign.one import run_one
-    from holdfast.campaign.replay import Replay, parse_keep
-    from holdfast.sim.scenario import Options
-
-    _check_together(seed is not None, {"--keep": keep, "--trace": trace}, {"--seeds": seeds})
-    if picture is not None:
-        from holdfast.pictures import check_picture
-
-        check_picture(picture)
-    console, options = Console(), Options(topology, policy, faults)
-    if seed is None:
-        numbers = range(first_seed, first_seed + (1000 if seeds is None else seeds))
-        right = run_many(
-            console, options, numbers, workers=workers, shrinking=shrink, picture=picture
-        )
-    else:
-        replay = Replay(seed, options, None if keep is None else parse_keep(keep))
-        right = run_one(console, replay, trace=trace, shrinking=shrink, picture=picture)
-    if not right:
-        raise typer.Exit(ExitCode.ERROR)
-
-
-def _check_together(
-    one: bool, only_with_one: Mapping[str, object], only_with_many: Mapping[str, object]
-) -> None:
-    for name, given in (only_with_many if one else only_with_one).items():
-        if given is not None:
-            remedy = "leave out one of them" if one else "give it too"
-            raise InvalidArgumentError(
-                f"{name}: does not go {'with' if one else 'without'} --seed; {remedy}"
-            )
-
-
 app.command(rich_help_panel=SHARING)(serve)
 
 
 def main() -> NoReturn:
     """Run the command line and exit: the entry point of the console script."""
+    run_app(app, "holdfast")
+
+
+def run_app(command: typer.Typer, name: str) -> NoReturn:
+    """Run a command line, with the errors of Holdfast as exit codes, and exit."""
     debug = "--debug" in sys.argv[1:]
     try:
-        app(prog_name="holdfast")
+        command(prog_name=name)
     except HoldfastError as error:
         _fail(ExitCode.ERROR, f"error: {error}", debug)
     except Exception as error:
         message = f"internal error: {type(error).__name__}: {error}"
-        remedy = "This is a bug in Holdfast. `holdfast --debug ...` shows the traceback to report."
+        remedy = f"This is a bug in Holdfast. `{name} --debug ...` shows the traceback to report."
         _fail(ExitCode.BUG, message if debug else f"{message}\n{remedy}", debug)
     sys.exit(ExitCode.OK)
 

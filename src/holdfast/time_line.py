@@ -13,8 +13,8 @@ from typing import Any, Final
 from matplotlib.figure import Figure
 
 from holdfast.pictures import new_picture
-from holdfast.protocol.states import State
-from holdfast.tuples import Kind
+from holdfast.pipeline.machine.states import State
+from holdfast.pipeline.machine.tuples import Kind
 
 __all__ = ["Piece", "Span", "TimeLine", "Trouble", "draw_time_line"]
 

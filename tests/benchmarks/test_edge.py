@@ -18,11 +18,10 @@ from benchmarks.edge.latency import Broken, _report_replay, next_start, percenti
 from benchmarks.edge.scale import FULL, QUICK, SMOKE, Scale
 from benchmarks.report import Report
 from holdfast.crdt import JOINS
-from holdfast.edge.layout import Layout
-from holdfast.edge.lines import Lines
-from holdfast.edge.plant import write_plant
-from holdfast.edge.simulated import Simulated
-from holdfast.protocol.edge import aggregates
+from holdfast.edge.machine import aggregates
+from holdfast.edge.process.config import Layout
+from holdfast.edge.process.demo import write_plant
+from holdfast.edge.process.event_input import Lines, Simulated
 
 
 @pytest.mark.parametrize("keys", [0, 7])

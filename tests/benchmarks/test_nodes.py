@@ -15,7 +15,7 @@ from benchmarks.nodes.queries import QUERIES
 from benchmarks.nodes.rates import Batch, Rate, batches_between, ratio_of, topology_text
 from benchmarks.nodes.scale import FULL, QUICK, SMOKE, chosen_scale
 from benchmarks.processes import usage_of
-from holdfast.topology import Topology
+from holdfast.pipeline.topology import Topology
 
 BACKLOG = Backlog(batches=2, rows_per_bucket=8)
 

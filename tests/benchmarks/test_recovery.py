@@ -18,10 +18,10 @@ from benchmarks.recovery.states import (
     time_window,
 )
 from benchmarks.runner import main
-from holdfast.protocol.client import Shown
-from holdfast.protocol.gates.order import Variant
-from holdfast.sim.operators import Stage
-from holdfast.tuples import Kind, Row
+from holdfast.pipeline.gates.order import Variant
+from holdfast.pipeline.machine.client import Shown
+from holdfast.pipeline.machine.tuples import Kind, Row
+from simulator.operators import Stage
 
 
 @pytest.fixture(params=["time", "keys", "count"])

@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.parts.verified import APART, SPREAD
 from benchmarks.verified.apart import complete, complete_copies
-from holdfast.protocol.verification import Mode
+from holdfast.verify.machine import Mode
 
 SEEDS = range(60)
 

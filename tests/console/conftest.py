@@ -1,5 +1,5 @@
 """Fixtures that the tests of the console share with those of the parties."""
 
-from tests.parties.conftest import no_spark
+from tests.pipeline.process.conftest import no_spark
 
 __all__ = ["no_spark"]

@@ -16,8 +16,9 @@ import pyarrow as pa
 
 from harness.ports import free_port
 from holdfast.errors import InvalidArgumentError
-from holdfast.parties.reader import Told
-from holdfast.topology import (
+from holdfast.pipeline.machine.tuples import Kind
+from holdfast.pipeline.process.reader import Told
+from holdfast.pipeline.topology import (
     Console,
     Push,
     Select,
@@ -27,8 +28,7 @@ from holdfast.topology import (
     Topology,
     Window,
 )
-from holdfast.tuples import Kind
-from holdfast.wire.server import LogServer
+from holdfast.transport.server import LogServer
 
 SECOND = 1_000_000
 NOW = 1_790_000_000

@@ -9,14 +9,13 @@ from typing import Any
 
 import pytest
 
-from holdfast.console import breaking
-from holdfast.console.breaking import Breaker
-from holdfast.errors import InvalidArgumentError
-from holdfast.parties.supervisor import Supervisor
-from holdfast.wire.client import act
-from holdfast.wire.errors import WireError
+from holdfast.console import chaos as breaking
+from holdfast.console.chaos import Breaker
+from holdfast.errors import InvalidArgumentError, WireError
+from holdfast.pipeline.process.supervisor import Supervisor
+from holdfast.transport.client import act
 from tests.console.fake_fleet import FakeFleet, fleet_topology
-from tests.wire.parties import no_threads_left, wait_for
+from tests.transport.parties import no_threads_left, wait_for
 
 GOES_ON = "import time; print('here', flush=True); time.sleep(300)"
 

@@ -16,12 +16,21 @@ import pytest
 from harness.ports import free_port
 from holdfast.console.collector import Collector, Kept, written
 from holdfast.console.panels import Panel, Table
-from holdfast.console.statuses import ABSENT, ENDED, FROZEN, READING, STARTING, UNKNOWN
-from holdfast.console.watching import EVERY, MOST_ASKED, pause_for
+from holdfast.console.pollers import (
+    ABSENT,
+    ENDED,
+    EVERY,
+    FROZEN,
+    MOST_ASKED,
+    READING,
+    STARTING,
+    UNKNOWN,
+    pause_for,
+)
 from holdfast.errors import HoldfastError
-from holdfast.wire.proxy import Proxy
+from holdfast.transport.proxy import Proxy
 from tests.console.fake_fleet import FakeFleet, fleet_topology
-from tests.wire.parties import no_threads_left, wait_for
+from tests.transport.parties import no_threads_left, wait_for
 
 SOON = 2.0
 """Seconds within which the page is to show what has failed."""

@@ -19,9 +19,9 @@ from holdfast.cli import app
 from holdfast.console.command import Wish, run_with_console, show_console
 from holdfast.errors import InvalidArgumentError
 from tests.console.fake_fleet import FakeFleet, fleet_topology
-from tests.sources.processes import save
-from tests.sources.rig import alone
-from tests.wire.parties import no_threads_left, wait_for
+from tests.pipeline.sources.processes import save
+from tests.pipeline.sources.rig import alone
+from tests.transport.parties import no_threads_left, wait_for
 
 
 @contextmanager

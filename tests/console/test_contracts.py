@@ -12,10 +12,15 @@ from harness.waiting import wait_for
 from holdfast.console.contracts import contract_tables, participant_panels
 from holdfast.console.panels import Mark, Moment, Table
 from holdfast.errors import HoldfastError
-from holdfast.federation.accounts import LEDGER, read_ledger
-from holdfast.federation.settings import Participant
-from holdfast.federation.standing import STANDING, Standing, read_standing
-from tests.federation.rig import Federation
+from holdfast.federation.process.records import (
+    LEDGER,
+    STANDING,
+    Standing,
+    read_ledger,
+    read_standing,
+)
+from holdfast.federation.process.settings import Participant
+from tests.federation.process.rig import Federation
 
 PRICES = {("north", "south"): "price = 6.0", ("south", "north"): "price = 6.0\nlow = 5.0"}
 

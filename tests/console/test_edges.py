@@ -9,8 +9,8 @@ import pytest
 
 from holdfast.console.edges import COLUMNS, MOST_PEERS, edge_panels, edge_tables
 from holdfast.console.panels import Mark, Table
-from holdfast.edge.layout import Layout
-from holdfast.topology import Edge, Stream, Topology
+from holdfast.edge.process.config import Layout
+from holdfast.pipeline.topology import Edge, Stream, Topology
 
 EDGE = """
 [root]

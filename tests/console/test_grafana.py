@@ -11,8 +11,8 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from holdfast import console
-from holdfast.parties.counts import ReplicaCounts
-from holdfast.parties.metrics import PartyCollector
+from holdfast.pipeline.process.metrics import PartyCollector
+from holdfast.pipeline.process.replica_host import ReplicaCounts
 
 DASHBOARD = json.loads((Path(console.__file__).parent / "grafana.json").read_text())
 EVERYTHING: dict[str, Any] = {

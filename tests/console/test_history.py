@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from holdfast.console import history as history_module
 from holdfast.console.history import STALE, History
-from holdfast.console.statuses import FIGURES, SEVERITIES, Condition
+from holdfast.console.pollers import FIGURES, SEVERITIES, Condition
 
 START = 1_790_000_000
 

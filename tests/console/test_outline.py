@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from benchmarks.console.crowd import crowd_topology
-from holdfast.console.outline import leaves, outline_of
-from holdfast.topology import Topology
+from holdfast.console.topology_view import leaves, outline_of
+from holdfast.pipeline.topology import Topology
 from tests.console.fake_fleet import fleet_topology
 
 

@@ -18,10 +18,10 @@ from harness.browser import PHONE, chromium, opened
 from harness.console import go_back_to
 from holdfast.console.collector import Collector
 from holdfast.console.panels import Mark, Panel, Table
-from holdfast.console.serving import ConsoleServer
-from holdfast.parties.reader import Told
-from holdfast.tuples import Kind
-from holdfast.wire.security import Security
+from holdfast.console.server import ConsoleServer
+from holdfast.pipeline.machine.tuples import Kind
+from holdfast.pipeline.process.reader import Told
+from holdfast.transport.security import Security
 from tests.console.fake_fleet import (
     NOW,
     SECOND,
@@ -30,7 +30,7 @@ from tests.console.fake_fleet import (
     wait_for_pieces,
     windows,
 )
-from tests.wire.parties import wait_for
+from tests.transport.parties import wait_for
 
 TOKEN = "a-token-for-tests"
 SOON = 2.0

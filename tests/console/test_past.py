@@ -7,7 +7,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.console.past import Past
+from holdfast.console.history import Past
 
 START = 1_790_000_000.0
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.console import pieces as pieces_module
-from holdfast.console.pieces import Pieces
-from holdfast.parties.reader import Told
-from holdfast.tuples import Kind
+from holdfast.console import stream_history as pieces_module
+from holdfast.console.stream_history import Pieces
+from holdfast.pipeline.machine.tuples import Kind
+from holdfast.pipeline.process.reader import Told
 from tests.console.fake_fleet import NOW, SECOND, fleet_topology, windows
 
 WINDOW = fleet_topology(Path()).stages["sums"].window

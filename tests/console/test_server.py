@@ -11,13 +11,13 @@ import pytest
 from starlette.testclient import TestClient
 
 from holdfast.console.collector import Collector
+from holdfast.console.pollers import condition_of
 from holdfast.console.server import make_app
-from holdfast.console.statuses import condition_of
 from holdfast.console.views import Choice, LiveView
-from holdfast.parties.reader import Told
-from holdfast.topology import Topology
-from holdfast.tuples import Kind
-from holdfast.wire.security import Security
+from holdfast.pipeline.machine.tuples import Kind
+from holdfast.pipeline.process.reader import Told
+from holdfast.pipeline.topology import Topology
+from holdfast.transport.security import Security
 from tests.console.fake_fleet import (
     NOW,
     SECOND,
@@ -26,7 +26,7 @@ from tests.console.fake_fleet import (
     status_of,
     windows,
 )
-from tests.wire.parties import wait_for
+from tests.transport.parties import wait_for
 
 TOKEN = "a-token-for-tests"
 RIGHT = {"authorization": f"Bearer {TOKEN}"}

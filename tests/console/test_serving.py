@@ -11,12 +11,12 @@ import httpx2
 import pytest
 
 from holdfast.console.collector import Collector
-from holdfast.console.serving import ConsoleServer, console_security
+from holdfast.console.server import ConsoleServer, console_security
 from holdfast.errors import InvalidArgumentError
-from holdfast.topology import Security, Topology
+from holdfast.pipeline.topology import Security, Topology
 from tests.console.fake_fleet import FakeReader, fleet_topology
-from tests.wire.certificates import Authority
-from tests.wire.parties import no_threads_left
+from tests.transport.certificates import Authority
+from tests.transport.parties import no_threads_left
 
 
 def nothing(stream: str) -> FakeReader:

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.console import statuses
-from holdfast.console.statuses import (
+from holdfast.console import pollers as statuses
+from holdfast.console.pollers import (
     FIGURES,
     SEVERITIES,
     STARTING,

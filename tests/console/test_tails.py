@@ -8,15 +8,14 @@ from typing import Any
 
 import pytest
 
-from holdfast.console import tails as tails_module
-from holdfast.console.tails import Tails, opener
-from holdfast.errors import InvalidArgumentError
-from holdfast.parties.reader import Told
-from holdfast.topology import Console, Sink, Stage, Topology
-from holdfast.tuples import Kind
-from holdfast.wire.errors import UnreachableError
+from holdfast.console import stream_readers as tails_module
+from holdfast.console.stream_readers import Tails, opener
+from holdfast.errors import InvalidArgumentError, UnreachableError
+from holdfast.pipeline.machine.tuples import Kind
+from holdfast.pipeline.process.reader import Told
+from holdfast.pipeline.topology import Console, Sink, Stage, Topology
 from tests.console.fake_fleet import NOW, FakeReader, fleet_topology, windows
-from tests.wire.parties import no_threads_left, wait_for
+from tests.transport.parties import no_threads_left, wait_for
 
 
 class Streams:

@@ -12,10 +12,10 @@ from holdfast.console import tenants
 from holdfast.console.panels import Mark, Moment, Panel, Table
 from holdfast.console.tenants import COLUMNS, Tenancy, tenant_panels
 from holdfast.errors import InvalidArgumentError
-from holdfast.tenants.client import Client
-from tests.tenants.rig import SHARED, derived, simple
-from tests.tenants.test_client import served
-from tests.tenants.test_http import Site
+from holdfast.tenants.process.client import Client
+from tests.tenants.process.rig import SHARED, derived, simple
+from tests.tenants.process.test_client import served
+from tests.tenants.process.test_http import Site
 
 
 def table_of(panel: Panel) -> Table:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.console.collector import Collector
-from tests.parties.vote_rig import VoteRig
-from tests.wire.parties import wait_for
+from tests.pipeline.process.vote_rig import VoteRig
+from tests.transport.parties import wait_for
 
 pytestmark = pytest.mark.usefixtures("no_spark")
 LIAR, GONE = "clean/3", "clean/4"

@@ -18,8 +18,8 @@ from holdfast import crdt
 from holdfast.crdt import JOINS, GCounter, PerReplica, PNCounter, Shared
 from holdfast.crdt.entries import Entries
 from holdfast.crdt.partials import Versioned, _exceeds
+from holdfast.edge.machine.aggregates import KINDS, aggregate
 from holdfast.errors import InvalidArgumentError
-from holdfast.protocol.edge.aggregates import KINDS, aggregate
 
 REPLICAS = st.sampled_from(["a", "b", "c"])
 RETIRED = st.frozensets(st.sampled_from(["b", "c", "d"]), max_size=2)

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from holdfast.crdt import GCounter, PerReplica, PNCounter, Shared
+from holdfast.edge.machine.aggregates import aggregate
 from holdfast.errors import InvalidArgumentError
-from holdfast.protocol.edge.aggregates import aggregate
 
 
 def counted(*steps: tuple[str, float]) -> GCounter:

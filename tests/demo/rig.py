@@ -8,10 +8,10 @@ import pyarrow as pa
 
 from holdfast.demo.answers import Answer, Answers
 from holdfast.demo.calculation import make_topology
-from holdfast.parties.reader import Told
-from holdfast.parties.supervisor import Keeper
-from holdfast.protocol.states import State
-from holdfast.tuples import Kind
+from holdfast.pipeline.machine.states import State
+from holdfast.pipeline.machine.tuples import Kind
+from holdfast.pipeline.process.reader import Told
+from holdfast.pipeline.process.supervisor import Keeper
 
 __all__ = ["Actor", "answer", "told"]
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from holdfast.demo.answers import Answers, count_differences
-from holdfast.tuples import Kind
+from holdfast.pipeline.machine.tuples import Kind
 from tests.demo.rig import answer, told
 
 

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from holdfast.demo.answers import Answer
 from holdfast.demo.calculation import SOURCES, make_topology, recalculate
-from holdfast.topology import Topology
+from holdfast.pipeline.topology import Topology
 
 SECOND = 1_000_000
 

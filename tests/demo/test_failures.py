@@ -10,8 +10,8 @@ from rich.console import Console
 
 from holdfast.demo import failures
 from holdfast.demo.failures import Outcome, break_pipeline
-from holdfast.protocol.states import State
-from holdfast.tuples import Kind
+from holdfast.pipeline.machine.states import State
+from holdfast.pipeline.machine.tuples import Kind
 from tests.demo.rig import Actor, answer
 
 

@@ -14,11 +14,11 @@ from holdfast.demo import pipeline as pipeline_module
 from holdfast.demo.calculation import SIZE, SLIDE
 from holdfast.demo.errors import DemoError
 from holdfast.demo.pipeline import CUT_OFF, Pipeline, now
-from holdfast.parties import supervisor
-from holdfast.protocol.states import State
-from holdfast.sources.sensors import SensorsBringer
-from tests.sources.rig import wait_for
-from tests.wire.parties import threads
+from holdfast.pipeline.machine.states import State
+from holdfast.pipeline.process import supervisor
+from holdfast.pipeline.sources.simulated import SensorsBringer
+from tests.pipeline.sources.rig import wait_for
+from tests.transport.parties import threads
 
 GOES_ON = "import time; time.sleep(300)"
 ENDS = "print('no room'); raise SystemExit(3)"

@@ -13,9 +13,9 @@ from rich.console import Console
 from holdfast.demo.answers import Answers
 from holdfast.demo.errors import DemoError
 from holdfast.demo.screen import CELLS, Screen, client_text, parties_table, strip
-from holdfast.parties.supervisor import Keeper
-from holdfast.topology import Party, PartyKind
-from holdfast.tuples import Kind
+from holdfast.pipeline.machine.tuples import Kind
+from holdfast.pipeline.process.supervisor import Keeper
+from holdfast.pipeline.topology import Party, PartyKind
 from tests.demo.rig import Actor, answer, told
 
 

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 
 from harness.examples import EXAMPLES, load_example
-from holdfast.parties.reader import Told
 from holdfast.pictures import save_picture
-from holdfast.topology import Topology
-from holdfast.tuples import Kind
+from holdfast.pipeline.machine.tuples import Kind
+from holdfast.pipeline.process.reader import Told
+from holdfast.pipeline.topology import Topology
 
 machines = load_example("machines")
 START = 1_800_000_000_000_000

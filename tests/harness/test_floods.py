@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from harness.floods import Flooding, addresses_below
-from tests.verify.charters import verifier_process
-from tests.wire.parties import wait_for
+from tests.transport.parties import wait_for
+from tests.verify.process.charters import verifier_process
 
 
 def flooded(folder: Path, *options: str) -> None:

@@ -6,9 +6,9 @@ import pyarrow as pa
 import pytest
 
 from harness.lies import CLEVER, EVERY, LIES, tampered
-from holdfast.protocol.messages import Feed, Gap, Heartbeat, Stable
-from holdfast.tuples import Row, Segment
-from holdfast.wire.chunks import Chunk, has_digest
+from holdfast.pipeline.machine.messages import Feed, Gap, Heartbeat, Stable
+from holdfast.pipeline.machine.tuples import Row, Segment
+from holdfast.storage.chunks import Chunk, has_digest
 
 CHUNK = Chunk.of(pa.table({"sensor": ["a", "b"], "value": [1, 2]}))
 FEED = Feed("s", 3, 4, (Gap(5), Stable(Segment(10, 20, (Row(10, None, CHUNK),)))))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.sources.rig import wait_for
+from tests.pipeline.sources.rig import wait_for
 
 pytestmark = pytest.mark.timeout(600)
 

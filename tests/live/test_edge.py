@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness.edge import EdgeTrial
-from holdfast.wire.proxy import Proxy
+from holdfast.transport.proxy import Proxy
 
 QUERIES = {
     "count": {"aggregate": "count", "size": "1s"},

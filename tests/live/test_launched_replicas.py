@@ -10,10 +10,10 @@ from rich.console import Console
 from harness.processes import spark_environment
 from harness.verified.cases import STAGES, is_bill
 from harness.verified.plain import write_energy
-from holdfast.verify.command import verify_job
-from holdfast.verify.config import Config, Pool
-from holdfast.verify.processes import TRACE, ProcessLauncher
-from holdfast.verify.submission import Submission
+from holdfast.verify.process.command import verify_job
+from holdfast.verify.process.config import Config, Pool
+from holdfast.verify.process.processes import TRACE, ProcessLauncher
+from holdfast.verify.process.submission import Submission
 
 REPLICA = ("-m", "harness.verified.plain_replica")
 

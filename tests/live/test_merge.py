@@ -15,12 +15,12 @@ import pytest
 from harness.ports import free_port
 from harness.processes import Family, spark_environment
 from harness.waiting import wait_for
-from holdfast.edge.fleet import Fleet
-from holdfast.edge.layout import Layout
-from holdfast.edge.plant import Expected, write_plant
-from holdfast.tail.reading import read_stream
-from holdfast.topology import Topology
-from holdfast.tuples import Kind
+from holdfast.edge.process.config import Layout
+from holdfast.edge.process.demo import Expected, write_plant
+from holdfast.edge.process.fleet import Fleet
+from holdfast.pipeline.machine.tuples import Kind
+from holdfast.pipeline.process.tail import read_stream
+from holdfast.pipeline.topology import Topology
 
 SECOND = 1_000_000
 SIZE = 2 * SECOND

@@ -13,7 +13,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType, Tim
 from harness.deployment import Deployment
 from harness.shares import lose_a_share
 from harness.streams import Row
-from holdfast.spark.stream_source import HoldfastReader
+from holdfast.pipeline.process.spark_source import HoldfastReader
 
 SCHEMA = StructType(
     [

@@ -19,7 +19,7 @@ from harness.verified.holds import Hold, Seen, holds_for
 from harness.verified.lies import Lie, Wrong
 from harness.verified.oracle import expected_bills, rows_by_bill
 from harness.waiting import wait_for
-from holdfast.protocol.verification import Kind, Run
+from holdfast.verify.machine import Kind, Run
 
 
 def test_a_liar_and_a_killed_driver_change_nothing(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from harness.verified.billing import read_nightly, small_config, verify_billing, write_nightly
 from harness.verified.lies import Lie, Wrong
-from holdfast.protocol.verification import Kind
+from holdfast.verify.machine import Kind
 
 pytestmark = pytest.mark.timeout(600)
 

@@ -14,16 +14,15 @@ import pyarrow.parquet as pq
 from harness.ports import free_port
 from harness.processes import Family, spark_environment
 from harness.waiting import wait_for
-from holdfast.protocol.verification import Holder, JobState, Mode, Model, Rules
+from holdfast.storage.signing import Signer
 from holdfast.verify import Job, load_job
-from holdfast.verify.charter import Charter
-from holdfast.verify.client import Verifiers, Witness
-from holdfast.verify.orders import Orders
-from holdfast.verify.processes import REPLICA
-from holdfast.verify.replica_process import replica_environment
-from holdfast.verify.signing import Signer
-from holdfast.verify.slice_files import read_slice
-from holdfast.verify.submission import pin_sources
+from holdfast.verify.machine import Holder, JobState, Mode, Model, Rules
+from holdfast.verify.process.client import Verifiers, Witness
+from holdfast.verify.process.job_spec import Charter
+from holdfast.verify.process.processes import REPLICA
+from holdfast.verify.process.replica_process import replica_environment
+from holdfast.verify.process.slice_files import read_slice
+from holdfast.verify.process.submission import Orders, pin_sources
 
 JOB = """
 import os
@@ -111,7 +110,7 @@ class Submission:
 
     def verifier(self) -> Family:
         places = [str(self.folder / name) for name in ("charter", "verifier")]
-        arguments = ["-m", "holdfast.verify.server", *places, "--address", self.address]
+        arguments = ["-m", "holdfast.verify.process.server", *places, "--address", self.address]
         return self._start(arguments, "verifier.log")
 
     def replica(self, number: int) -> Family:

@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 
 from harness.processes import Family, spark_environment
 from harness.waiting import wait_for
-from holdfast.protocol.verification import Kind
-from holdfast.verify.account import Account
-from holdfast.verify.processes import end_leftovers
+from holdfast.verify.machine import Kind
+from holdfast.verify.process.processes import end_leftovers
+from holdfast.verify.process.report import Account
 
 JOB = """
 import time

@@ -7,11 +7,12 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from harness.ports import free_port
-from holdfast.protocol.verification import JobState, Kind, Standing, basis_of
-from holdfast.verify.client import Verifiers
-from holdfast.verify.messages import encode
-from holdfast.wire.client import act
-from tests.verify.charters import (
+from holdfast.transport.client import act
+from holdfast.verify.machine import JobState, Kind, Standing, basis_of
+from holdfast.verify.process.client import Verifiers
+from holdfast.verify.process.messages import encode
+from tests.transport.parties import wait_for
+from tests.verify.process.charters import (
     VerifierProcess,
     charter,
     digest,
@@ -21,7 +22,6 @@ from tests.verify.charters import (
     verifier_process,
     witness,
 )
-from tests.wire.parties import wait_for
 
 PLAN = charter().plan
 

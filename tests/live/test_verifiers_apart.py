@@ -19,9 +19,9 @@ from harness.processes import Family, spark_environment
 from harness.verified.cases import is_bill
 from harness.verified.plain import write_energy
 from harness.waiting import wait_for
-from holdfast.verify.account import Account
-from holdfast.verify.processes import end_leftovers
-from tests.wire.certificates import Authority
+from holdfast.verify.process.processes import end_leftovers
+from holdfast.verify.process.report import Account
+from tests.transport.certificates import Authority
 
 HERE = "10.209.7.1"
 THERE = ("10.209.7.11", "10.209.7.12", "10.209.7.13")
@@ -32,9 +32,9 @@ import sys
 from functools import partial
 from pathlib import Path
 from rich.console import Console
-from holdfast.verify.command import verify_job
-from holdfast.verify.config import Config
-from holdfast.verify.processes import ProcessLauncher
+from holdfast.verify.process.command import verify_job
+from holdfast.verify.process.config import Config
+from holdfast.verify.process.processes import ProcessLauncher
 launch = partial(ProcessLauncher, replica=("-m", "harness.verified.plain_replica"))
 config = Config.read(Path("verify.toml"))
 verify_job(Path(sys.argv[1]), config, Path("out"), Console(), launch=launch)

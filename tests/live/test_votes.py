@@ -11,9 +11,9 @@ import pytest
 
 from harness.deployment import Deployment
 from harness.streams import Row
-from holdfast.parties.reader import Told
+from holdfast.pipeline.machine.tuples import Kind
+from holdfast.pipeline.process.reader import Told
 from holdfast.tail import read_stream
-from holdfast.tuples import Kind
 
 LIAR = "clean/4"
 LONG_ENOUGH = 30

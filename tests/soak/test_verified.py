@@ -8,7 +8,7 @@ from random import Random
 from harness.verified.billing import STAGES, write_cities
 from harness.verified.cases import Case
 from holdfast.verify import load_job
-from holdfast.verify.jobs import Job
+from holdfast.verify.process.jobs import Job
 from soak.campaigns.verified import PASSING, TALKERS, case_beyond, case_within
 
 

@@ -17,9 +17,9 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.tws_tester import TwsTester
 from pyspark.sql.types import StructType
 
-from holdfast.spark.packing import pack
+from holdfast.spark.operator import ShardProcessor
+from holdfast.spark.partials import pack
 from holdfast.spark.plan import Plan
-from holdfast.spark.processor import ShardProcessor
 
 SECOND = 1_000_000
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

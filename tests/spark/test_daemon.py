@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import holdfast.spark.daemon
-import holdfast.verify.daemon
+import holdfast.verify.process.daemon
 from holdfast.spark.daemon import serve
 
 
@@ -26,7 +26,7 @@ def test_workers_have_what_is_preloaded_from_their_start(
     assert "holdfast_preloaded" in there
 
 
-@pytest.mark.parametrize("daemon", [holdfast.spark.daemon, holdfast.verify.daemon])
+@pytest.mark.parametrize("daemon", [holdfast.spark.daemon, holdfast.verify.process.daemon])
 def test_what_is_preloaded_is_there(daemon) -> None:
     # The daemon itself goes on without what is not.
     assert [import_module(name).__name__ for name in daemon._PRELOAD] == list(daemon._PRELOAD)

@@ -13,9 +13,9 @@ from pyspark.sql.types import StructType
 from holdfast import aggregates as agg
 from holdfast.aggregates import Aggregate
 from holdfast.errors import InvalidArgumentError
+from holdfast.spark.batch import native_aggregation, native_window
 from holdfast.spark.keys import Keys
 from holdfast.spark.measures import measure_of
-from holdfast.spark.native import native_aggregation, native_window
 from holdfast.windows import monoids
 from tests.spark.streams import read_batches, run, write_batches
 

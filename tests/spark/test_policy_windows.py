@@ -20,14 +20,14 @@ from pyspark.sql.streaming.tws_tester import TwsTester
 
 from holdfast import aggregates as agg
 from holdfast.errors import InvalidArgumentError, InvalidValueError
-from holdfast.spark.answers import open_answers
 from holdfast.spark.keys import Keys
 from holdfast.spark.measures import measure_of
+from holdfast.spark.operator import StateMismatchError
 from holdfast.spark.policy_windows import policy_window
+from holdfast.spark.policy_windows.operator import PolicyProcessor, answer_shard
 from holdfast.spark.policy_windows.plan import PolicyPlan
-from holdfast.spark.policy_windows.processor import PolicyProcessor, answer_shard
 from holdfast.spark.policy_windows.rows import pack
-from holdfast.spark.processor import StateMismatchError
+from holdfast.spark.results import open_answers
 from holdfast.windows import Monoid, policies
 
 SECOND = 1_000_000

@@ -6,7 +6,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from holdfast.errors import InvalidArgumentError
-from holdfast.spark.shards import shard_column, shard_labels, spark_hash
+from holdfast.spark.partials import shard_column, shard_labels, spark_hash
 
 EDGES = [0, 1, -1, 42, 2**31 - 1, -(2**31)]
 

@@ -10,9 +10,8 @@ from threading import Event, Lock, Thread
 from typing import Any, Final, Self
 
 from holdfast.console.history import History
-from holdfast.console.outline import leaves, outline_of
 from holdfast.console.panels import Panel, PanelWatch
-from holdfast.console.statuses import (
+from holdfast.console.pollers import (
     ABSENT,
     ENDED,
     FIGURES,
@@ -21,14 +20,14 @@ from holdfast.console.statuses import (
     STARTING,
     UNKNOWN,
     Condition,
+    PartyWatch,
     condition_of_reader,
+    pause_for,
 )
-from holdfast.console.tails import Open, Tails
-from holdfast.console.watching import PartyWatch, pause_for
-from holdfast.parties.places import security_of
-from holdfast.topology import VOTING, PartyKind, Topology
-
-__all__ = ["Collector", "Kept", "written"]
+from holdfast.console.stream_readers import Open, Tails
+from holdfast.console.topology_view import leaves, outline_of
+from holdfast.pipeline.process.replica_config import security_of
+from holdfast.pipeline.topology import VOTING, PartyKind, Topology
 
 TICK: Final = 0.5
 MINUTE: Final = 60

@@ -10,18 +10,16 @@ from threading import Event
 
 from rich.console import Console as Screen
 
-from holdfast.console.breaking import Breaker
+from holdfast.console.chaos import Breaker
 from holdfast.console.collector import Collector, Kept
 from holdfast.console.contracts import participant_panels
 from holdfast.console.edges import edge_panels
 from holdfast.console.panels import Panel
-from holdfast.console.serving import ConsoleServer, console_security
+from holdfast.console.server import ConsoleServer, console_security
 from holdfast.console.tenants import Tenancy, tenant_panels
-from holdfast.parties.board import run_topology
-from holdfast.parties.supervisor import Supervisor
-from holdfast.topology import Topology
-
-__all__ = ["Wish", "run_with_console", "serve_beside", "show_console"]
+from holdfast.pipeline.process.display import run_topology
+from holdfast.pipeline.process.supervisor import Supervisor
+from holdfast.pipeline.topology import Topology
 
 
 @dataclass(frozen=True, slots=True)

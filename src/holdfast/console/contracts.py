@@ -12,14 +12,18 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
+from holdfast.config.durations import Span
 from holdfast.console.panels import Cell, Look, Mark, Moment, Panel, Table
-from holdfast.federation.accounts import LEDGER, read_ledger
-from holdfast.federation.settings import Participant
-from holdfast.federation.standing import STANDING, Move, Standing, read_standing
-from holdfast.protocol.contracts import Entry, Ledger, LoanId
-from holdfast.topology.spans import Span
-
-__all__ = ["contract_tables", "participant_panels"]
+from holdfast.federation.machine import Entry, Ledger, LoanId
+from holdfast.federation.process.records import (
+    LEDGER,
+    STANDING,
+    Move,
+    Standing,
+    read_ledger,
+    read_standing,
+)
+from holdfast.federation.process.settings import Participant
 
 STALE: Final = 5.0
 """Seconds; it is written every second."""

@@ -6,12 +6,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from holdfast.console.panels import Cell, Mark, Panel, Table
-from holdfast.edge.client import Client
-from holdfast.edge.errors import SilentError
-from holdfast.edge.layout import Layout
-from holdfast.topology import Edge, Topology
-
-__all__ = ["edge_panels", "edge_tables"]
+from holdfast.edge.process.client import Client
+from holdfast.edge.process.config import Layout
+from holdfast.errors import SilentError
+from holdfast.pipeline.topology import Edge, Topology
 
 ANSWER: Final = 0.3
 """Seconds for a node to say how it is."""

@@ -1,4 +1,4 @@
-"""How all parties were during the last hour: second by second, in a bounded amount of memory.
+"""History of all parties during the last hour, in bounded memory.
 
 Facts change rarely and are kept when they do; so are votes, which change with each bucket. Numbers
 are kept once a second in one table of fixed size. Nothing here looks at a clock: times, in seconds
@@ -8,7 +8,8 @@ since 1970, are given.
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
+import zlib
+from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Mapping, Sequence
 from threading import Lock
@@ -17,10 +18,55 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
-from holdfast.console.past import HOUR, Past
-from holdfast.console.statuses import FIGURES, Condition, severity_of
+from holdfast.console.pollers import FIGURES, Condition, severity_of
 
-__all__ = ["HOUR", "History"]
+# What was said of one thing during the last hour: each word from when it was new, compressed.
+#
+# For what changes as a whole and is looked at rarely: tables of panels, votes. Nothing here looks
+# at a clock: times, in seconds since 1970, are given.
+
+HOUR: Final = 3600
+MOST_BYTES: Final = 8 << 20
+
+
+class Past:
+    """Written by one thread, read by others. With more than `most` bytes the oldest goes first."""
+
+    def __init__(self, most: int = MOST_BYTES, seconds: float = HOUR) -> None:
+        self._most = most
+        self._seconds = seconds
+        self._times: list[float] = []
+        self._words: list[bytes] = []
+        self._last = b""
+        self._bytes = 0
+        self._lock = Lock()
+
+    def add(self, at: float, said: bytes) -> None:
+        """From now on this is said; the same again is no news."""
+        if said == self._last and self._times:
+            return
+        self._last = said
+        pressed = zlib.compress(said, 1)
+        with self._lock:
+            self._times.append(at)
+            self._words.append(pressed)
+            self._bytes += len(pressed)
+            # The last one before the hour says how it was when the hour began.
+            old = max(0, bisect_left(self._times, at - self._seconds) - 1)
+            over = self._bytes - sum(map(len, self._words[:old])) - self._most
+            while over > 0 and old < len(self._words) - 1:
+                over -= len(self._words[old])
+                old += 1
+            self._bytes -= sum(map(len, self._words[:old]))
+            del self._times[:old], self._words[:old]
+
+    def at(self, at: float) -> bytes | None:
+        """What was said at a time; None if nothing was, or is known of it."""
+        with self._lock:
+            place = bisect_right(self._times, at)
+            pressed = self._words[place - 1] if place else None
+        return None if pressed is None else zlib.decompress(pressed)
+
 
 CHANGES: Final = 2000
 """Of one party in the hour; one that changes more often loses its oldest."""

@@ -15,10 +15,8 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from holdfast.console.past import Past
+from holdfast.console.history import Past
 from holdfast.errors import HoldfastError
-
-__all__ = ["Cell", "Look", "Mark", "Moment", "Panel", "PanelWatch", "Table"]
 
 EVERY: Final = 1.0
 MOST_ROWS: Final = 500

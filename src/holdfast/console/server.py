@@ -1,4 +1,4 @@
-"""The web server of the console: the page, what it shows, and what it may do.
+"""Web server of the console: the page, its data and its controls.
 
 Answers from what the collector has; asks nobody. Reading needs no token on loopback; doing anything
 always needs it. Every answer forbids the browser to load anything from elsewhere.
@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import math
+import secrets
+import socket
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
-from typing import Any, Final, Literal
+from threading import Event, Thread
+from typing import Any, Final, Literal, Self
 
 import msgspec
+import uvicorn
 from anyio.to_thread import run_sync
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -23,14 +27,13 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from holdfast.console.breaking import Breaker
+from holdfast.console.chaos import Breaker
 from holdfast.console.collector import Collector
 from holdfast.console.history import HOUR
 from holdfast.console.views import Choice, LiveView, past_view
 from holdfast.errors import InvalidArgumentError
-from holdfast.wire.security import Security
-
-__all__ = ["make_app"]
+from holdfast.pipeline.topology import Topology, is_loopback
+from holdfast.transport.security import Security, check_address
 
 PAGE: Final = Path(__file__).parent / "page"
 LOOK: Final = 0.1
@@ -277,3 +280,115 @@ def _number(request: Request, name: str, default: float) -> float:
     if not math.isfinite(value):
         raise InvalidArgumentError(f"{name}: is no number; give one, as 12.5")
     return value
+
+
+STARTED: Final = 10.0
+LOCAL_NAMES: Final = ("127.0.0.1", "localhost", "::1", "[::1]")
+
+
+def console_security(topology: Topology, token_file: Path | None = None) -> Security:
+    """The console's own token, from a file or made for this run, and the topology's certificate."""
+    given = topology.security
+    files: dict[str, Any] = {}
+    if given is not None:
+        for name in ("certificate", "key", "authority"):
+            path = getattr(given, name)
+            files[name] = None if path is None else topology.path(path)
+    read = Security.read(token_file=token_file, **files)
+    token = read.token or secrets.token_hex(16)
+    return Security(token, read.certificate, read.key, read.authority)
+
+
+class ConsoleServer:
+    """Serves until it is closed. A context manager. Port 0 takes any free one: see `url`."""
+
+    def __init__(
+        self,
+        collector: Collector,
+        security: Security,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        names: tuple[str, ...] = (),
+        breaker: Breaker | None = None,
+    ) -> None:
+        """`names`: what else the browser may call this host."""
+        check_address(host, security)
+        self._closing = Event()
+        self.security = security
+        self.host = host
+        self._is_open = is_loopback(host.strip("[]"))
+        files = collector.topology.security
+        tls: dict[str, Any] = {}
+        if not self._is_open:
+            if files is None or files.certificate is None or files.key is None:
+                raise InvalidArgumentError(
+                    f"console: {host} can be reached from other machines, and the topology has no "
+                    "certificate; add certificate and key under [security], or use 127.0.0.1"
+                )
+            tls = {
+                "ssl_certfile": str(collector.topology.path(files.certificate)),
+                "ssl_keyfile": str(collector.topology.path(files.key)),
+            }
+        self._socket = _listen(host, port)
+        self.port = self._socket.getsockname()[1]
+        app = make_app(
+            collector,
+            security,
+            hosts=[*LOCAL_NAMES, host, *names],
+            is_open=self._is_open,
+            breaker=breaker,
+            is_closing=self._closing.is_set,
+        )
+        self._server = uvicorn.Server(
+            uvicorn.Config(
+                app,
+                log_config=None,
+                access_log=False,
+                lifespan="off",
+                ws="none",
+                server_header=False,
+                limit_concurrency=200,
+                timeout_graceful_shutdown=1,
+                **tls,
+            )
+        )
+        self._thread = Thread(
+            target=self._server.run, args=([self._socket],), name="holdfast console", daemon=True
+        )
+        self._thread.start()
+
+    @property
+    def url(self) -> str:
+        scheme = "http" if self._is_open else "https"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{scheme}://{host}:{self.port}/"
+
+    @property
+    def url_with_token(self) -> str:
+        """What comes after # stays in the browser."""
+        return f"{self.url}#token={self.security.token}"
+
+    def close(self) -> None:
+        self._closing.set()
+        self._server.should_exit = True
+        self._thread.join(STARTED)
+        self._socket.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    bare = host.strip("[]")
+    family = socket.AF_INET6 if ":" in bare else socket.AF_INET
+    try:
+        return socket.create_server((bare, port), family=family, backlog=128)
+    except (OSError, OverflowError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise InvalidArgumentError(
+            f"console: cannot serve on {host}:{port}: {why}; give another port, or 0 for any"
+        ) from None

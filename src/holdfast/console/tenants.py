@@ -16,10 +16,8 @@ from urllib.parse import urlsplit
 
 from holdfast.console.panels import Cell, Mark, Moment, Panel, Table
 from holdfast.errors import InvalidArgumentError
-from holdfast.tenants.client import Client, RefusedByServerError
-from holdfast.topology import is_loopback
-
-__all__ = ["Tenancy", "tenant_panels"]
+from holdfast.pipeline.topology import is_loopback
+from holdfast.tenants.process.client import Client, RefusedByServerError
 
 EVERY: Final = 2.0
 ANSWER: Final = 2.0

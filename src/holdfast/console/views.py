@@ -8,9 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from holdfast.console.collector import Collector, written
-from holdfast.console.statuses import Condition
-
-__all__ = ["Choice", "LiveView", "past_view"]
+from holdfast.console.pollers import Condition
 
 FIGURES_EVERY: Final = 2
 """Ticks between two times that numbers are sent, if nothing else is new."""

@@ -5,7 +5,7 @@ the change, and `join` takes it in, here and at every other replica:
 
 >>> import numpy as np
 >>> from holdfast.crdt import PerReplica
->>> from holdfast.protocol.edge.aggregates import aggregate
+>>> from holdfast.edge.machine.aggregates import aggregate
 >>> north = south = PerReplica(aggregate("mean"))
 >>> delta = north.add("north", np.array([1.0, 2.0]))
 >>> north = north.join(delta)
@@ -19,7 +19,7 @@ state comes back under a new name: two histories of one name join to one of them
 
 - `GCounter`: a number for each replica; of two the greater one. `PNCounter`: two of them.
 - `PerReplica`: a versioned partial aggregate for each replica; of two the newer one. Any aggregate
-  of `holdfast.protocol.edge.aggregates`.
+  of `holdfast.edge.machine.aggregates`.
 - `Shared`: one partial aggregate, joined by its `combine`, where that is a join (`JOINS`).
 
 The edge does not use this package: a slot has one writer at a time and its offset is its version.

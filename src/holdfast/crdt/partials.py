@@ -1,4 +1,4 @@
-"""Aggregates of several writers, over the partials of `holdfast.protocol.edge.aggregates`.
+"""Aggregates of several writers, over the partials of `holdfast.edge.machine.aggregates`.
 
 `combine` of a count, sum, mean, variance, top_k or quantiles is no join: a partial that is combined
 twice counts twice. `PerReplica` makes a join of any of them. `combine` of the extremes and of
@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.crdt.entries import Entries
+from holdfast.edge.machine.aggregates import Aggregate, Partial, decode_partial
 from holdfast.errors import InvalidArgumentError
-from holdfast.protocol.edge.aggregates import Aggregate, Partial, decode_partial
 
 __all__ = ["JOINS", "PerReplica", "Shared", "Versioned"]
 

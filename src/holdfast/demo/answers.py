@@ -10,8 +10,8 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from holdfast.parties.reader import Told
-from holdfast.tuples import Kind
+from holdfast.pipeline.machine.tuples import Kind
+from holdfast.pipeline.process.reader import Told
 
 __all__ = ["Answer", "Answers", "count_differences"]
 

@@ -14,8 +14,8 @@ from typing import Final
 import pyarrow as pa
 
 from holdfast.demo.answers import Answer
-from holdfast.topology import Select, Sensors, Stage, Stream, Topology, Where, Window
-from holdfast.tuples import STIME
+from holdfast.pipeline.machine.tuples import STIME
+from holdfast.pipeline.topology import Select, Sensors, Stage, Stream, Topology, Where, Window
 
 __all__ = [
     "FIRST",

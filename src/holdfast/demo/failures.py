@@ -12,8 +12,8 @@ from holdfast.demo.answers import count_differences
 from holdfast.demo.calculation import LAST, SOURCES
 from holdfast.demo.pipeline import CUT_OFF, Pipeline, now
 from holdfast.demo.screen import Screen
+from holdfast.pipeline.machine.tuples import Kind
 from holdfast.time_line import Piece, Span, TimeLine, Trouble
-from holdfast.tuples import Kind
 
 __all__ = ["Outcome", "break_pipeline"]
 

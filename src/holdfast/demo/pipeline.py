@@ -19,19 +19,18 @@ from holdfast.demo.answers import Answer, Answers
 from holdfast.demo.calculation import FIRST, HERE, LAST, SOURCES, make_topology, recalculate
 from holdfast.demo.errors import DemoError
 from holdfast.demo.interrupts import postponed
-from holdfast.parties.driver import Driver
-from holdfast.parties.reader import Reader
-from holdfast.parties.source import SourceParty
-from holdfast.parties.supervisor import Keeper, Supervisor
-from holdfast.parties.tickets import LogTicket
-from holdfast.protocol.states import State
-from holdfast.sources import arrow_schema, open_source
-from holdfast.sources.inlets import Inlet
+from holdfast.pipeline.machine.states import State
+from holdfast.pipeline.process.reader import Reader
+from holdfast.pipeline.process.service import LogTicket
+from holdfast.pipeline.process.source import Driver, SourceParty
+from holdfast.pipeline.process.supervisor import Keeper, Supervisor
+from holdfast.pipeline.process.tail import open_reader
+from holdfast.pipeline.sources import arrow_schema, open_source
+from holdfast.pipeline.sources.inlets import Inlet
+from holdfast.pipeline.topology import parse_address
 from holdfast.spark.sessions import SHORT_LIVED
-from holdfast.tail.reading import open_reader
-from holdfast.topology import parse_address
-from holdfast.wire.client import fetch
-from holdfast.wire.proxy import Proxy
+from holdfast.transport.client import fetch
+from holdfast.transport.proxy import Proxy
 
 __all__ = ["CUT_OFF", "Pipeline", "now"]
 

@@ -15,9 +15,9 @@ from rich.text import Text
 from holdfast.demo.answers import Answers
 from holdfast.demo.errors import DemoError
 from holdfast.demo.pipeline import Pipeline
-from holdfast.parties.board import count_text, seconds_text, state_text
-from holdfast.parties.supervisor import Keeper
-from holdfast.tuples import Kind
+from holdfast.pipeline.machine.tuples import Kind
+from holdfast.pipeline.process.display import count_text, seconds_text, state_text
+from holdfast.pipeline.process.supervisor import Keeper
 
 __all__ = ["Screen", "client_text", "parties_table", "strip"]
 

@@ -1,1 +1,1 @@
-"""A participant of a federation: its file, its load manager as a process, its ledger."""
+"""Federation: load that moves between participants by bounded-price contracts."""

@@ -24,9 +24,9 @@ _PRELOAD: Final = (
     "pyspark.sql.conversion",
     "pyspark.sql.streaming.proto.StateMessage_pb2",
     "pyspark.sql.streaming.stateful_processor_util",
-    "holdfast.spark.processor",
-    "holdfast.spark.stages.processor",
-    "holdfast.spark.stages.tasks",
+    "holdfast.spark.operator",
+    "holdfast.pipeline.stages.operator",
+    "holdfast.pipeline.stages.operator",
 )
 """What the tasks of streaming queries import."""
 

@@ -1,6 +1,6 @@
 """Keys as Spark has them (columns of any type it groups by) and as windows have them (hashables).
 
-Called by `holdfast.spark.windows` to check the `key` argument, by `pack` to number the keys of a
+Called by `holdfast.spark.dataframe` to check the `key` argument, by `pack` to number the keys of a
 batch, by `unpack` to turn keys back into columns. Keys that Spark takes for equal become equal
 hashables: NaN is one key, -0.0 is 0.0. Hashables are None, bools, ints, strings, bytes, Decimals
 and tuples of these, so that a store gives them back; floats are ints of the same bits, dates and

@@ -1,10 +1,11 @@
-"""What a window on Spark is to do, resolved against a DataFrame: all that its tasks are told.
+"""Plan of a window on Spark, resolved against a DataFrame.
 
 Made by `windows`, pickled to the executors. `packing`, `processor` and `answers` read it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
@@ -12,18 +13,45 @@ from typing import Any, Final
 from pyspark.sql.types import (
     BooleanType,
     DataType,
+    DecimalType,
     StringType,
     StructField,
     StructType,
 )
 
+from holdfast.errors import InvalidArgumentError
 from holdfast.spark.keys import Keys
 from holdfast.spark.measures import Measure
 from holdfast.windows import Amta
 from holdfast.windows.approximation.methods import MaxError, Method, only
 from holdfast.windows.shard import Panes, ShardWindow, Span
 
-__all__ = ["WITHIN_BOUND", "Plan"]
+__all__ = ["WITHIN_BOUND", "Plan", "check_bound"]
+
+
+# What only concerns approximate windows on Spark: which bounds its aggregates can have.
+#
+# Called by `windows` and `policy_windows` before a query starts.
+
+
+def check_bound(approximate: Sequence[Method], measures: Sequence[Measure]) -> None:
+    """Refuse a bound on errors that has no meaning for one of these aggregates."""
+    bound = only(MaxError, approximate)
+    if bound is None:
+        return
+    if bound.of is not None and not isinstance(bound.of, str):
+        raise InvalidArgumentError(
+            "max_error: of takes functions of states only where windows are made in Python; here "
+            "sums, counts and means are bounded, or with of='count' the number of rows"
+        )
+    for measure in measures:
+        # States of decimals hold whole multiples of the last digit.
+        if bound.absolute is not None and isinstance(measure.result_type, DecimalType):
+            raise InvalidArgumentError(
+                f"max_error: an absolute bound cannot be put on {measure.name}, a decimal; give a "
+                "relative one, or cast the column to double"
+            )
+
 
 WITHIN_BOUND: Final = "within_bound"
 """The column that says whether a result is sure to be within the bound on its error."""

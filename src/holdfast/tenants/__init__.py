@@ -1,2 +1,1 @@
-"""Many users of one running system: each publishes streams, derives new ones from their own and
-others', and subscribes, without a restart. `holdfast serve` runs it."""
+"""Tenants: many users of one running system publish streams and derive new ones."""

@@ -11,17 +11,17 @@ import pyarrow as pa
 import pytest
 
 from holdfast.errors import InvalidValueError
-from holdfast.spark.measures.forms import (
+from holdfast.spark.measures.arrow_codecs import (
     Answers,
     Fixed,
     Floats,
+    Nested,
     OrderCodes,
     PythonValues,
     Scaled,
     Texts,
     Truths,
 )
-from holdfast.spark.measures.nested import Nested
 
 WIDE = pa.struct(
     [

@@ -1,7 +1,7 @@
 """The aggregates of a window on Spark, made for the columns of one DataFrame.
 
-`holdfast.spark.windows` makes them on the driver; its stages, on the executors, turn Arrow columns
-into states with them, and states into Arrow columns.
+`holdfast.spark.dataframe` makes them on the driver; its stages, on the executors, turn Arrow
+columns into states with them, and states into Arrow columns.
 """
 
 from holdfast.spark.measures.choose import measure_of

@@ -1,6 +1,6 @@
 """Which way and which form an aggregate takes for a column of a type, and what it refuses.
 
-Called by `holdfast.spark.windows` on the driver, before a query starts.
+Called by `holdfast.spark.dataframe` on the driver, before a query starts.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from pyspark.sql.pandas.types import to_arrow_type
 from holdfast.aggregates import Aggregate
 from holdfast.errors import InvalidArgumentError
 from holdfast.spark.columns import field_named
-from holdfast.spark.measures.forms import (
+from holdfast.spark.measures.arrow_codecs import (
     Answers,
     Fixed,
     Floats,
     Form,
+    Nested,
     OrderCodes,
     PythonValues,
     Scaled,
@@ -29,8 +30,7 @@ from holdfast.spark.measures.forms import (
     Truths,
 )
 from holdfast.spark.measures.measure import Measure
-from holdfast.spark.measures.nested import Nested
-from holdfast.spark.measures.ways import Bounds, Counting, Folding, Picking, Way
+from holdfast.spark.measures.strategies import Bounds, Counting, Folding, Picking, Way
 from holdfast.windows import monoids
 from holdfast.windows.columns import Columns, sql
 from holdfast.windows.columns.values import INT64

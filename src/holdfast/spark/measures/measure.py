@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql.types import DataType
 
-from holdfast.spark.measures.ways import Stretches, Way
+from holdfast.spark.measures.strategies import Stretches, Way
 from holdfast.windows.columns import Column, Columns, State
 
 __all__ = ["Measure"]

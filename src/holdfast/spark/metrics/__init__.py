@@ -8,11 +8,9 @@ The figures come from Spark's own progress reports, so they cost a query nothing
 over Spark Connect.
 """
 
-from holdfast.spark.counts import COUNTERS, LEVELS
-from holdfast.spark.metrics.display import progress_line
-from holdfast.spark.metrics.endpoint import MetricsServer, serve_metrics
-from holdfast.spark.metrics.figures import QueryFigures, WindowFigures
-from holdfast.spark.metrics.listener import WindowMetrics, watch
+from holdfast.spark.metrics.display import MetricsServer, progress_line, serve_metrics
+from holdfast.spark.metrics.listener import QueryFigures, WindowFigures, WindowMetrics, watch
+from holdfast.spark.results import COUNTERS, LEVELS
 
 __all__ = [
     "COUNTERS",

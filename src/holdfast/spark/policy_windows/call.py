@@ -1,6 +1,6 @@
 """The query of a programmable window: checks what only concerns it, then puts the steps together.
 
-Called by `holdfast.spark.windows`, which has looked at `df` and its time column before.
+Called by `holdfast.spark.dataframe`, which has looked at `df` and its time column before.
 """
 
 from __future__ import annotations
@@ -13,20 +13,17 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from holdfast.aggregates import Aggregate
 from holdfast.errors import InvalidArgumentError
-from holdfast.spark.answers import open_answers
-from holdfast.spark.bounds import check_bound
 from holdfast.spark.columns import column_named, field_named
-from holdfast.spark.counts import COUNTS
 from holdfast.spark.keys import Keys
-from holdfast.spark.late import late_folder
 from holdfast.spark.measures import measure_of
-from holdfast.spark.packing import BLOBS
+from holdfast.spark.operator import OUTPUT
+from holdfast.spark.partials import BLOBS, shard_column, shard_labels
+from holdfast.spark.plan import check_bound
+from holdfast.spark.policy_windows.operator import PolicyProcessor, answer_shard
 from holdfast.spark.policy_windows.plan import TIME, PolicyPlan
-from holdfast.spark.policy_windows.processor import PolicyProcessor, answer_shard
 from holdfast.spark.policy_windows.rows import pack
-from holdfast.spark.processor import OUTPUT
+from holdfast.spark.results import COUNTS, late_folder, open_answers
 from holdfast.spark.sessions import require_rocksdb
-from holdfast.spark.shards import shard_column, shard_labels
 from holdfast.windows.approximation.methods import Method
 from holdfast.windows.policies import Policy, check_policy
 

@@ -1,4 +1,4 @@
-"""What a programmable window on Spark is to do, resolved against a DataFrame.
+"""Plan of a programmable window on Spark, resolved against a DataFrame.
 
 Made by `call`, pickled to the executors, read by all other modules of the package.
 """
@@ -9,6 +9,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from decimal import Decimal
+from enum import Enum
 from functools import cached_property, partial
 from typing import Any, Final
 
@@ -22,7 +23,6 @@ from holdfast.spark.keys import Keys
 from holdfast.spark.measures import Measure
 from holdfast.spark.plan import WITHIN_BOUND
 from holdfast.spark.policy_windows.scalars import Scalar, scalar_of
-from holdfast.spark.policy_windows.shown import Moment, shown
 from holdfast.windows import Amta
 from holdfast.windows.approximation import ApproximateWindow
 from holdfast.windows.approximation.methods import BlockMaxima, MaxError, MaxLeaves, Method
@@ -30,7 +30,73 @@ from holdfast.windows.monoid import HOLE, Addend, Monoid, with_updates
 from holdfast.windows.monoids import Record
 from holdfast.windows.policies import Policy
 
-__all__ = ["TIME", "PolicyPlan"]
+__all__ = ["NULL", "TIME", "Moment", "Null", "PolicyPlan", "shown"]
+
+
+# What a policy sees of a window on Spark: times in microseconds, and NULL as a value.
+#
+# Used by `plan` for the record that a policy's predicates are given.
+
+_MICROSECOND: Final = timedelta(microseconds=1)
+
+
+class Moment(int):
+    """An event time or a span between two, in microseconds; also compares with a timedelta."""
+
+    def __sub__(self, other: int) -> Moment:
+        return Moment(int(self) - int(other))
+
+    def __lt__(self, other: Any) -> bool:
+        return int(self) < _ticks(other)
+
+    def __le__(self, other: Any) -> bool:
+        return int(self) <= _ticks(other)
+
+    def __gt__(self, other: Any) -> bool:
+        return int(self) > _ticks(other)
+
+    def __ge__(self, other: Any) -> bool:
+        return int(self) >= _ticks(other)
+
+
+def _ticks(other: Any) -> Any:
+    return other // _MICROSECOND if isinstance(other, timedelta) else other
+
+
+class Null(Enum):
+    """The type of `NULL`."""
+
+    NULL = "NULL"
+
+    def __lt__(self, other: object) -> bool:
+        return other is not self
+
+    def __le__(self, other: object) -> bool:
+        return True
+
+    def __gt__(self, other: object) -> bool:
+        return False
+
+    def __ge__(self, other: object) -> bool:
+        return other is self
+
+    def __bool__(self) -> bool:
+        return False
+
+    def __repr__(self) -> str:
+        return "NULL"
+
+
+NULL: Final = Null.NULL
+"""An aggregate of no values: less than every value, as where Spark sorts, so that a bound holds and
+a predicate need not ask. False as a condition: `window.total or 0`."""
+
+
+def shown(show: Callable[[Any], Any], state: Any) -> Any:
+    """What a state answers, for a policy."""
+    answer = None if state is None else show(state)
+    return NULL if answer is None else answer
+
 
 TIME: Final = "time"
 """What policies call the event time."""

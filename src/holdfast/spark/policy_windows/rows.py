@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from holdfast.spark.packing import gather
+from holdfast.spark.partials import gather
 from holdfast.spark.policy_windows.plan import PolicyPlan
 from holdfast.windows.shard.shelves import Shelf
 from holdfast.windows.stores.codec import StateCodec

@@ -19,10 +19,9 @@ import pyarrow as pa
 
 from holdfast.aggregates import Aggregate
 from holdfast.spark.measures import Measure
+from holdfast.spark.measures.arrow_codecs import Fixed, Nested, OrderCodes, Reader, Scaled, Writer
 from holdfast.spark.measures.choose import DAY
-from holdfast.spark.measures.forms import Fixed, OrderCodes, Reader, Scaled, Writer
-from holdfast.spark.measures.nested import Nested
-from holdfast.spark.measures.ways import Bounds, Counting, Folding, Picking
+from holdfast.spark.measures.strategies import Bounds, Counting, Folding, Picking
 from holdfast.windows import monoids
 from holdfast.windows.columns import Columns
 from holdfast.windows.monoid import HOLE, Monoid, updates

@@ -1,0 +1,1 @@
+"""Campaigns of simulations: many seeds on all cores, or one with its trace and picture."""

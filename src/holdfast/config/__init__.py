@@ -1,0 +1,1 @@
+"""Settings from TOML files: field types, problem reports, durations, addresses."""

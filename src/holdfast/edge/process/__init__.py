@@ -1,0 +1,1 @@
+"""Processes of the edge: sensors, children, intermediates and the root."""

@@ -1,0 +1,1 @@
+"""A participant of a federation: its file, its load manager as a process, its ledger."""

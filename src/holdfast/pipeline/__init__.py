@@ -1,0 +1,1 @@
+"""Topologies: replicated stages on Spark that stay available and correct."""

@@ -1,0 +1,1 @@
+"""Parts that every process needs: clock, event loop, Prometheus endpoint, extras."""

@@ -1,0 +1,1 @@
+"""Files that survive crashes and power failures, and rows as checked Arrow chunks."""

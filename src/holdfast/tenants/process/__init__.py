@@ -1,0 +1,1 @@
+"""Processes of `holdfast serve`: HTTP, MQTT, deliveries, and the engine on Spark."""

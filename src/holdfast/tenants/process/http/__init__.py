@@ -1,0 +1,1 @@
+"""HTTP interface of tenants: REST, server-sent events, OpenAPI, a chart."""

@@ -1,0 +1,1 @@
+"""Store of tenants: SQLite in a file, or PostgreSQL."""

@@ -1,1 +1,0 @@
-"""Where everything that tenants have lies: SQLite in a file, or PostgreSQL."""

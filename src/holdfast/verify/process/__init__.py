@@ -1,0 +1,1 @@
+"""Processes of verified jobs: coordinator, verifiers, replicas."""
