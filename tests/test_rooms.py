@@ -38,7 +38,7 @@ KNOWN: Mapping[str, set[str]] = {
     "transport.codec": {"pipeline"},
     # Stages of a topology are the tasks of a federation.
     "federation.process.stages": {"pipeline"},
-    "federation.process.command": {"pipeline"},
+    "federation.process.running": {"pipeline"},
     # The root of an edge is a source of a topology.
     "pipeline.sources.edge": {"edge"},
 }

@@ -70,7 +70,7 @@ def bills(charges: DataFrame) -> DataFrame:
 
 
 if __name__ == "__main__":
-    from holdfast.spark.sessions import local_session
+    from holdfast import local_session
 
     spark = local_session("billing")
     job.run(spark)["bills"].orderBy("customer", "day").show(20, truncate=False)

@@ -31,7 +31,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="long sliding windows over two road sensors")
     parser.add_argument("--folder", type=Path, default=HERE / "output", help="made anew")
     folder = parser.parse_args().folder
-    from holdfast.spark.sessions import local_session
+    from holdfast import local_session
 
     shutil.rmtree(folder, ignore_errors=True)
     files = write_days(folder / "readings", days=2)
