@@ -1,7 +1,7 @@
 """Expressions in the Common Expression Language, compiled and checked once.
 
 Types are checked when a stream is written, and so is what an expression can cost at most
-(`protocol.composition.bounds`). The package that runs them has no way to reach files, the network
+(`tenants.machine.bounds`). The package that runs them has no way to reach files, the network
 or Python: all that an expression can say is a value made of the variables it is given.
 """
 
@@ -269,7 +269,7 @@ class _Program:
 
 
 class Compiled:
-    """A calculation of `protocol.composition.settling`."""
+    """A calculation of `tenants.machine.settling`."""
 
     def __init__(self, programs: Mapping[str, _Program], stream: Stream) -> None:
         self._filter = programs.get("filter")
