@@ -9,15 +9,17 @@ JVMs take the classes that `make test` has archived: a session starts with half 
 import importlib
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 from hypothesis import HealthCheck, settings
+from pyspark.sql import SparkSession
 
 from harness.parts import REPOSITORY
 from harness.processes import JAVA_OPTIONS
-from holdfast.spark.sessions import SHORT_LIVED
+from holdfast.spark.sessions import SHORT_LIVED, local_session
 
 CLASSES = REPOSITORY / ".build" / "spark-classes.jsa"
 
@@ -54,3 +56,16 @@ def make_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     yield make
     for name in [name for name in sys.modules if name.partition(".")[0] in made]:
         del sys.modules[name]
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """One Spark session for all tests of a process.
+
+    Its workers find `tests` from where it was started: tests that change the folder before they
+    start a session of their own ask for this one first.
+    """
+    # A task that fails is tried again, as everywhere but in a session on one machine.
+    session = local_session("holdfast tests", master="local[*, 2]")
+    yield session
+    session.stop()

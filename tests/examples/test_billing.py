@@ -15,7 +15,6 @@ from harness.verified.oracle import expected_bills, rows_by_bill
 from holdfast.pictures import save_picture
 from holdfast.verify import Job, load_job
 from holdfast.verify.process.determinism_check import check_job
-from tests.spark.conftest import spark as spark
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "billing"
 

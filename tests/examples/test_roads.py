@@ -10,7 +10,6 @@ from pyspark.sql import SparkSession
 
 from harness.examples import load_example
 from holdfast.pictures import save_picture
-from tests.spark.conftest import spark as spark
 
 roads = load_example("roads")
 SIZES = {"hour": "1h", "week": "7D"}

@@ -16,9 +16,11 @@ from holdfast.edge.process.fleet import Fleet
 from holdfast.errors import InvalidArgumentError, SilentError
 
 
-@pytest.mark.parametrize("module", ["sensing", "nodes"])
+@pytest.mark.parametrize("module", ["sensor_process", "nodes"])
 def test_a_node_loads_neither_spark_nor_arrow_nor_pandas(module: str) -> None:
-    script = f"import holdfast.cli, holdfast.edge.{module}, sys; print(*sys.modules, sep='\\n')"
+    script = (
+        f"import holdfast.cli, holdfast.edge.process.{module}, sys; print(*sys.modules, sep='\\n')"
+    )
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr
     loaded = {name.partition(".")[0] for name in ended.stdout.split()}

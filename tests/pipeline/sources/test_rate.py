@@ -8,9 +8,6 @@ from pyspark.sql import SparkSession
 
 from holdfast.pipeline.topology import Rate
 from tests.pipeline.sources.rig import alone, final_rows, party_of, running, wait_for
-from tests.spark.conftest import spark
-
-__all__ = ["spark"]
 
 
 def test_every_number_comes_once(tmp_path: Path, spark: SparkSession) -> None:

@@ -19,7 +19,7 @@ def test_the_command_names_all_that_decides_the_run(
     keep: tuple[int, ...] | None, last: str
 ) -> None:
     words = shlex.split(Replay(12, OPTIONS, keep).command())
-    assert words[:10] == shlex.split(
+    assert words[:11] == shlex.split(
         "python -m simulator --seed 12 --policy order --topology chain-2 --faults frequent"
     )
     assert words[-1] == last

@@ -21,7 +21,10 @@ from simulator.edge import Options, draw, judge
 from simulator.edge.scenario import Scenario
 
 SOURCES = Path(holdfast.__file__).parent
-SHELLS = [*sorted((SOURCES / "edge").glob("*.py")), SOURCES / "sources" / "edge.py"]
+SHELLS = [
+    *sorted((SOURCES / "edge" / "process").glob("*.py")),
+    SOURCES / "pipeline" / "sources" / "edge.py",
+]
 MACHINES = {name for name in edge.__all__ if isinstance(getattr(edge, name), type)}
 
 
