@@ -1,4 +1,4 @@
-"""What a window on Spark is to calculate: `from holdfast import aggregates as agg`.
+"""Aggregates of windows on Spark: `from holdfast import aggregates as agg`.
 
 Handed to `holdfast.window(..., aggs=[agg.count(), agg.sum("value").alias("total")])`, which looks
 the columns up; here nothing is calculated and neither Spark nor Arrow nor NumPy is loaded.

@@ -1,4 +1,4 @@
-"""What a machine needs to run Holdfast, checked: Python, Java and the packages of pyproject.toml.
+"""Checks of the machine: Python, Java and the packages of pyproject.toml.
 
 `holdfast doctor` prints it. Packages are looked up, never imported.
 """

@@ -1,4 +1,4 @@
-"""What `holdfast console FILE` does, and what `holdfast run FILE --console PORT` does beside."""
+"""The commands `holdfast console FILE` and `holdfast run FILE --console PORT`."""
 
 from __future__ import annotations
 

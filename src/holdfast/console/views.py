@@ -1,4 +1,4 @@
-"""What the page is sent: how things are or were, whole or as far as it has changed."""
+"""Views sent to the page: present or past state, whole or as changes."""
 
 from __future__ import annotations
 

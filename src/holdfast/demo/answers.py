@@ -1,4 +1,4 @@
-"""What the client of the pipeline is told: final answers, tentative ones, corrections."""
+"""Answers that the client of the pipeline gets: final ones, tentative ones, corrections."""
 
 from __future__ import annotations
 

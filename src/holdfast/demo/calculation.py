@@ -1,4 +1,4 @@
-"""What the pipeline of the demonstration calculates: as a topology, and once more in plain Python.
+"""Calculation of the demonstration: as a topology, and once more in plain Python.
 
 Sensors in three places; readings that are too low are left out; sums over the last seconds.
 """

@@ -1,4 +1,4 @@
-"""What ends the demonstration."""
+"""Errors that end the demonstration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `holdfast demo` shows: windows on embedded Spark checked against Spark's own, a window whose
+"""The command `holdfast demo`: windows on embedded Spark checked against Spark's own, a window whose
 process is killed again and again, a replicated pipeline that is broken, and pictures. Called by the
 command line only.
 """

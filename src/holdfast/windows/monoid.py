@@ -1,4 +1,4 @@
-"""What a window aggregates with: the three functions and the identity of a monoid.
+"""Monoid of a window: three functions and an identity.
 
 Used by every window algorithm. `monoids` has the ready-made ones; `columns` their vectorised forms.
 """

@@ -1,4 +1,4 @@
-"""Where an AMTA keeps its interior pairs.
+"""Stores of the interior pairs of an AMTA.
 
 An interior pair never changes once written and is known by (level, position), so where it lies is
 somebody else's business: `MemoryPairs` here, `StoredPairs` in `stores` for a key-value store. A

@@ -1,4 +1,4 @@
-"""What the ready-made monoids take as a value: the checks and conversions behind their lifts.
+"""Values of the ready-made monoids: the checks and conversions behind their lifts.
 
 Used by `monoids` and `sketches`. NumPy scalars become Python's own, so that an int64 cannot
 overflow. What has no meaning for a monoid is refused here, before a window has changed.

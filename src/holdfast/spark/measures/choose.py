@@ -1,4 +1,4 @@
-"""Which way and which form an aggregate takes for a column of a type, and what it refuses.
+"""Choice of strategy and codec of an aggregate for a column of a type, and refusals.
 
 Called by `holdfast.spark.dataframe` on the driver, before a query starts.
 """

@@ -1,4 +1,4 @@
-"""What the windows of running queries do, in figures: for programs, for Prometheus, for people.
+"""Figures of the windows of running queries: for programs, for Prometheus, for people.
 
     with watch(spark) as metrics, serve_metrics(metrics, port=9464), progress_line(metrics):
         query = holdfast.window(...).writeStream.start()

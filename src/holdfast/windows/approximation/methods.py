@@ -1,4 +1,4 @@
-"""How a window may be approximated: what users choose, as plain data.
+"""Methods of approximation, as plain data that users choose.
 
 `max_error` bounds the error of sums and counts, `block_maxima` keeps what may become the maximum,
 `hops` follows windows that evict many updates at once, `max_leaves` bounds the memory. `window`

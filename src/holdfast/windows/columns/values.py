@@ -1,4 +1,4 @@
-"""What users hand in as columns, and columns of different types side by side."""
+"""Values of users as columns, and columns of different types side by side."""
 
 from __future__ import annotations
 

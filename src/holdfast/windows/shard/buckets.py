@@ -1,4 +1,4 @@
-"""How the panes of an approximate shard window are folded into buckets.
+"""Folding of the panes of an approximate shard window into buckets.
 
 Used by `window`. One bucket serves all keys: a pane is folded only if that is right for each of
 them. A window keeps a bucket as long as it reaches into it, so that it has too much rather than too

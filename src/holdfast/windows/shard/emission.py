@@ -1,4 +1,4 @@
-"""What a shard window answers."""
+"""Answers of a shard window."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How windows of one or several spans cut time into panes.
+"""Panes: time as cut by windows of one or several spans.
 
 Used by `window` and by whoever builds `Partials` for it. A pane reaches from one point where a
 window starts or ends to the next, so that every window is a whole number of panes. That is one per

@@ -1,4 +1,4 @@
-"""What rows come to before they reach a shard window: a state for each pane and key."""
+"""Partials of rows before they reach a shard window: a state for each pane and key."""
 
 from __future__ import annotations
 

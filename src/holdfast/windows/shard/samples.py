@@ -1,4 +1,4 @@
-"""What each key of a shard has answered lately, and what is to be expected of its next answer.
+"""Recent answers of each key of a shard, and the prediction of its next one.
 
 Used by `buckets`: `approximation.prediction.Sample` for many keys and several numbers at once.
 """

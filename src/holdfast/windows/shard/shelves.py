@@ -1,4 +1,4 @@
-"""Where a shard window lies between two batches: shelves of records, and pairs that lie on one.
+"""Shelves of records that hold a shard window between two batches, its pairs included.
 
 `saved` puts a window there; the operators bring shelves over what they have, such as Spark's map
 state. A shelf need not be safe by itself: a batch counts as a whole or not at all.

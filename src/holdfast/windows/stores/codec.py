@@ -1,4 +1,4 @@
-"""How states become bytes for a store and come back, equal to the bit.
+"""Codec of states: to bytes for a store and back, equal to the bit.
 
 Used by `writer` and `stored`. A record is sealed with a version and a checksum, so that bit rot is
 found and not aggregated. What is read back can build data and nothing else: it never runs code.

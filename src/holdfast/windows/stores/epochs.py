@@ -1,4 +1,4 @@
-"""Whose pairs are whose: the tree of a window and its forks in one store.
+"""Epochs: ownership of pairs by a window and its forks in one store.
 
 Each writes its pairs under an epoch of its own. A fork reads the pairs that were interior when it
 left from the epochs of its ancestors. Used by `writer` and `stored`; does no input or output.

@@ -1,4 +1,4 @@
-"""How a window reaches its store: under which name, in what encoding, in whose threads.
+"""Link of a window to its store: its name there, its encoding, its threads.
 
 Used by `writer` and `readahead`. All state stays with the thread that uses the window: a job in an
 executor gets what it needs as arguments and gives back a result, so nothing here needs a lock.

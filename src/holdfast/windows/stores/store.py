@@ -1,4 +1,4 @@
-"""What a window asks of a key-value store, and the store that is a dictionary.
+"""Key-value store of windows: its interface, and a store that is a dictionary.
 
 `stored` keeps the interior pairs of a window here; `holdfast.disk` has the store on disk. A store
 knows nothing of windows: it keeps bytes under ordered keys and writes whole batches or nothing.
