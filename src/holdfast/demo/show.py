@@ -1,6 +1,7 @@
-"""The command `holdfast demo`: windows on embedded Spark checked against Spark's own, a window whose
-process is killed again and again, a replicated pipeline that is broken, and pictures. Called by the
-command line only.
+"""The command `holdfast demo`.
+
+Windows on embedded Spark checked against Spark's own, a window whose process is killed again and
+again, a replicated pipeline that is broken, and pictures. Called by the command line only.
 """
 
 from __future__ import annotations
