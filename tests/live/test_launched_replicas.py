@@ -31,8 +31,7 @@ def test_a_job_of_launched_drivers(tmp_path: Path) -> None:
     )
     config = Config(
         pools=pools,
-        # Each of the four is waited for, however long its Spark takes to start.
-        linger=180.0,
+        linger=60.0,
         storage=str(tmp_path / "storage"),
         work=str(tmp_path / "work"),
     )
@@ -45,9 +44,11 @@ def test_a_job_of_launched_drivers(tmp_path: Path) -> None:
     assert account.output is not None
     assert is_bill(expected)(account.output)
     assert account.findings == ()
-    assert account.hosts == {n: (f"h{n}",) for n in range(1, 5)}
+    # Three of four must agree; one that starts when they have has nothing to do.
+    assert account.hosts.items() <= {n: (f"h{n}",) for n in range(1, 5)}.items()
+    assert len(account.hosts) >= 3
     found = set()
-    for number in range(1, 5):
+    for number in account.hosts:
         trace = account.folder / f"replica-{number}" / TRACE
         lines = [json.loads(line) for line in trace.read_text().splitlines()]
         found |= {(line["event"], line["stage"]) for line in lines}
