@@ -313,8 +313,8 @@ def tail(
 ) -> None:
     """Show the rows of a stream as they come: final green, tentative yellow, withdrawn red."""
     from holdfast.pipeline.process.process import read_routes
+    from holdfast.pipeline.process.tail import tail as show
     from holdfast.pipeline.topology import Topology
-    from holdfast.tail import tail as show
 
     show(
         Topology.read(file),

@@ -16,8 +16,8 @@ from playwright.sync_api import Page, expect
 from harness.browser import chromium, opened
 from harness.console import go_back_to, order, party, running
 from harness.waiting import wait_for
+from holdfast.pipeline.process.tail import read_stream
 from holdfast.pipeline.topology import Topology
-from holdfast.tail import read_stream
 
 pytestmark = pytest.mark.timeout(900)
 

@@ -13,7 +13,7 @@ from harness.deployment import Deployment
 from harness.streams import Row
 from holdfast.pipeline.machine.tuples import Kind
 from holdfast.pipeline.process.reader import Told
-from holdfast.tail import read_stream
+from holdfast.pipeline.process.tail import read_stream
 
 LIAR = "clean/4"
 LONG_ENOUGH = 30

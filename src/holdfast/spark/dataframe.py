@@ -2,8 +2,8 @@
 
 Everything is checked here, before a query starts; then one of three plans is built. Tumbling
 windows of what Spark aggregates alike are left to Spark (`native`). All others reduce rows to panes
-before the shuffle (`packing`) and go through the stateful operator (`processor`), or without state
-through `static` if the DataFrame does not stream.
+before the shuffle (`partials`) and go through the stateful operator (`operator`), or without state
+through `batch` if the DataFrame does not stream.
 """
 
 from __future__ import annotations

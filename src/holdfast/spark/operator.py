@@ -1,7 +1,7 @@
 """Stateful operator: all windows of one shard, on Spark's state store.
 
-`windows` puts it into a query. It sees blobs of `packing` and answers blobs of `answers`, with what
-it has done beside them.
+`dataframe` puts it into a query. It sees blobs of `partials` and answers blobs of `results`,
+with what it has done beside them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Partial aggregates of rows by pane and key, packed into one blob for each shard.
 
-Runs in `mapInArrow`, before the shuffle, without state. `processor` and `static` open the blobs.
+Runs in `mapInArrow`, before the shuffle, without state. `operator` and `batch` open the blobs.
 """
 
 from __future__ import annotations

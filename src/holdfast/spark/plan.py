@@ -1,6 +1,6 @@
 """Plan of a window on Spark, resolved against a DataFrame.
 
-Made by `windows`, pickled to the executors. `packing`, `processor` and `answers` read it.
+Made by `dataframe`, pickled to the executors. `partials`, `operator` and `results` read it.
 """
 
 from __future__ import annotations

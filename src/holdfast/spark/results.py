@@ -1,6 +1,6 @@
 """Results of shard windows as Arrow: packed behind the operator, unpacked into rows.
 
-`processor` and `static` make tables of emissions; `open_answers` runs in `mapInArrow` and turns the
+`operator` and `batch` make tables of emissions; `open_answers` runs in `mapInArrow` and turns the
 blobs of the stateful operator into rows.
 """
 
@@ -56,7 +56,7 @@ COUNTS: Final = (*COUNTERS, *LEVELS)
 
 # Rows that came after their pane was closed, as Parquet files that the user can read.
 #
-# Called by `processor`, in the executors. One file for each batch and shard that has any. A batch
+# Called by `operator`, in the executors. One file for each batch and shard that has any. A batch
 # that is repeated writes the same file again, so each late row is there once.
 
 QUERY_ID = "sql.streaming.queryId"

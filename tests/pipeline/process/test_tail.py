@@ -15,9 +15,8 @@ from rich.console import Console
 from holdfast.errors import InvalidArgumentError, UnreachableError
 from holdfast.pipeline.machine.tuples import Kind
 from holdfast.pipeline.process.reader import Reader, Told
-from holdfast.pipeline.process.tail import Lines
+from holdfast.pipeline.process.tail import Lines, newest_boundary, read_stream, tail
 from holdfast.pipeline.topology import Topology
-from holdfast.tail import newest_boundary, read_stream, tail
 from tests.pipeline.sources.processes import save
 from tests.pipeline.sources.publisher import Publisher
 from tests.pipeline.sources.rig import alone, wait_for

@@ -18,10 +18,10 @@ from holdfast.pipeline.machine.messages import Feed, Stable
 from holdfast.pipeline.machine.tuples import Kind, Row, Segment
 from holdfast.pipeline.process.fault_tracker import readmit
 from holdfast.pipeline.process.replica_config import WAITING
+from holdfast.pipeline.process.tail import read_stream
 from holdfast.pipeline.sinks import reader_of
 from holdfast.pipeline.stages.entries import Order
 from holdfast.storage.chunks import Chunk
-from holdfast.tail import read_stream
 from tests.pipeline.process.fake_query import BUCKETS, SIZE, STEP
 from tests.pipeline.process.replica_rig import answers_in, end_of, final_answers, link_of, numbers
 from tests.pipeline.process.vote_rig import VoteRig, cleaned, hear, right
